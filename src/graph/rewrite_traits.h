@@ -17,6 +17,7 @@ struct RewriteTraits {
   GemmRule chains = nullptr;
   bool first_attention = false;  // whether class-token attention fuses the qkv linear (f32)
   bool residual_rows = false;    // whether what follows an exchange (bias to layernorm) is one pass over rows
+  bool positions = false;        // whether tokens are joined and get their positions in one pass
   bool few_launches = false;     // whether nodes are merged until few, large launches are left
   // Which kinds of updates have a kernel for many parameters at once; null: none.
   std::function<bool(std::string_view kind)> groups = {};

@@ -49,7 +49,8 @@ std::vector<TensorDesc> ScaleByOp::infer(DescSpan ins) const {
 
 std::vector<TensorDesc> CastOp::infer(DescSpan ins) const {
   expect_inputs(*this, ins, 1);
-  return {{to_, ins[0].shape}};
+  const bool stays = ins[0].dtype == DType::kF64 && size_of(to_) == 2;
+  return {{stays ? DType::kF64 : to_, ins[0].shape}};
 }
 
 void CastOp::grad(GradRecorder& r) const {

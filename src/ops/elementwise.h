@@ -58,7 +58,8 @@ class ScaleByOp : public Op {
   PrecisionRole precision_role() const override { return PrecisionRole::kFull; }
 };
 
-// The same values in another float type.
+// The same values in another float type. Those in f64, by which others are judged, are not rounded to 16
+// bits.
 class CastOp : public Op {
  public:
   explicit CastOp(DType to) : to_(to) {}
@@ -69,6 +70,8 @@ class CastOp : public Op {
   void grad(GradRecorder& recorder) const override;
   DimsRule dims() const override { return {"", true}; }
   double flops(DescSpan, DescSpan) const override { return 0; }
+
+  DType to() const { return to_; }
 
  private:
   DType to_;

@@ -12,7 +12,7 @@ std::vector<TensorDesc> LayernormOp::infer(DescSpan ins) const {
   expect_inputs(*this, ins, 3);
   expect_last(*this, ins[0].shape, 'D');
   for (size_t i : {1u, 2u}) expect_suffix(*this, ins[0].shape, ins[i].shape);
-  return {ins[0]};
+  return {result_ ? CastOp(*result_).infer(ins.first(1))[0] : ins[0]};
 }
 
 double LayernormOp::flops(DescSpan, DescSpan outs) const {
@@ -20,7 +20,7 @@ double LayernormOp::flops(DescSpan, DescSpan outs) const {
 }
 
 std::string LayernormOp::attributes() const {
-  return strf("eps=%g", eps_);
+  return strf("eps=%g", eps_) + (result_ ? strf(" to %s", to_string(*result_)) : "");
 }
 
 void LayernormOp::grad(GradRecorder& r) const {
@@ -41,6 +41,7 @@ std::vector<TensorDesc> LayernormGradOp::infer(DescSpan ins) const {
   std::vector<TensorDesc> outs = {dx};
   if (parameters_) outs.insert(outs.end(), 2, row);
   if (row_sums_) outs.push_back(row);
+  if (copy_) outs.push_back(CastOp(*copy_).infer({&dx, 1})[0]);
   return outs;
 }
 
@@ -49,7 +50,8 @@ double LayernormGradOp::flops(DescSpan ins, DescSpan) const {
 }
 
 std::string LayernormGradOp::attributes() const {
-  return strf("eps=%g%s%s", eps_, residual_ ? " residual" : "", row_sums_ ? " sums" : "");
+  return strf("eps=%g%s%s", eps_, residual_ ? " residual" : "", row_sums_ ? " sums" : "") +
+         (copy_ ? strf(" and %s", to_string(*copy_)) : "");
 }
 
 int64_t LayernormGradOp::reduction_length(DescSpan ins) const {

@@ -5,6 +5,7 @@
 
 #include "ops/attention.h"
 #include "ops/bias.h"
+#include "ops/concat_tokens.h"
 #include "ops/elementwise.h"
 #include "ops/fused.h"
 #include "ops/gelu.h"
@@ -45,6 +46,7 @@ class Fuser {
   Program run() {
     for (int i = 0; i < node_count(); ++i) {
       if (is_gemm(i)) form_group(i);
+      if (options_.positions && node_is<ConcatTokensOp>(i)) join_positions(i);
       if (node_is<AccumulateOp>(i)) join_maker(i, 1);
       if (node_is<GeluGradOp>(i)) join_gelu_grad(i);
     }
@@ -185,6 +187,21 @@ class Fuser {
     if (only_reader(maker) != node) return;
     group_of_[maker] = group_of_[node] = static_cast<int>(groups_.size());
     groups_.push_back({{maker, node}, maker});
+  }
+
+  // Fuses the joining of tokens with a change of their type and the positions that are added to them.
+  void join_positions(int concat) {
+    Group group{{concat}, concat};
+    int next = only_reader(concat);
+    if (next >= 0 && node_is<CastOp>(next)) {
+      group.members.push_back(next);
+      next = only_reader(next);
+    }
+    const ValueId flowing = program_.nodes[group.members.back()].outs[0];
+    if (next < 0 || !node_is<BiasOp>(next) || program_.nodes[next].ins[0] != flowing) return;
+    group.members.push_back(next);
+    for (int member : group.members) group_of_[member] = static_cast<int>(groups_.size());
+    groups_.push_back(std::move(group));
   }
 
   int stage_of(int node) const {

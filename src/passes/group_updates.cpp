@@ -3,17 +3,19 @@
 #include <map>
 
 #include "ops/grouped.h"
+#include "ops/update/copied.h"
 
 namespace vitrail {
 
-Program group_updates(const Program& program, const std::function<bool(std::string_view)>& grouped,
-                      GroupAt place) {
+Program group_updates(const Program& program, const KindRule& grouped, GroupAt place) {
   // The sums of a bucket are a group of their own, so that its exchange can start when they are made.
   using Key = std::pair<std::string_view, std::string_view>;
   std::map<Key, std::vector<const Node*>> groups;
   const auto key_of = [&](const Node& node) -> Key {
     const Value& written = program.values[node.ins[static_cast<size_t>(node.op->updates()[0])]];
-    return {node.op->kind(), written.container};
+    std::string_view kind = node.op->kind();  // with a copy or without, one kernel runs both
+    if (kind.ends_with(CopiedUpdateOp::kSuffix)) kind.remove_suffix(CopiedUpdateOp::kSuffix.size());
+    return {kind, written.container};
   };
   const auto belongs = [&](const Node& node) {
     return node.outs.empty() && !node.op->updates().empty() && grouped(node.op->kind());

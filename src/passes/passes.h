@@ -65,15 +65,21 @@ Program keep_attention_sums(Program program, const KernelRule& has_kernel);
 
 // Makes coarse nodes of neighbours: a GEMM with the layernorm before it and the bias, gelu, scale and
 // residual after it, or the attention of a first token that asks alone; a parameter's gradient with its sum;
-// a GEMM's gradient with that of the gelu before it. Where `has_kernel` knows one for both, a GEMM also makes
-// the gelu of a result that is kept, and in 16 bits the gelu's gradient follows a GEMM's. Runs late and alone
-// makes fused nodes; a fused node keeps its members.
+// a GEMM's gradient with that of the gelu before it; tokens that are joined with their positions. Where
+// `has_kernel` knows one for both, a GEMM also makes the gelu of a result that is kept, and in 16 bits the
+// gelu's gradient follows a GEMM's. Runs late and alone makes fused nodes; a fused node keeps its members.
 Program fuse(const Program& program, const RewriteTraits& options = {}, const KernelRule& has_kernel = {});
 
 // A part of fuse, for backends that have the kernel: bias, scale, residual and layernorm behind a collective,
 // whose result no GEMM's epilogue could take, are one pass over rows. `norms` says which GEMMs take the
 // layernorm.
 Program join_rows(const Program& program, GemmRule norms);
+
+// Where a value is cast to another type, lets the node that makes it write that type: a layernorm whose
+// result nothing else reads in place of its own, a layernorm's gradient beside its own. The bits are those of
+// the cast. Runs after fuse, so that it fuses the same nodes whatever the types, for backends that have such
+// kernels.
+Program join_casts(Program program);
 
 // The last pass: drops nodes whose results nothing needs and that update nothing. The order recorded is kept;
 // with one stream there is nothing to interleave yet.
@@ -92,8 +98,15 @@ void check_exchanges(const Program& program);
 // Last: nothing may read what they write, as with gradient sums.
 enum class GroupAt { kFirst, kLast };
 
+// Says whether something holds for ops of a kind.
+using KindRule = std::function<bool(std::string_view kind)>;
+
 // `grouped` says for which kinds.
-Program group_updates(const Program& program, const std::function<bool(std::string_view kind)>& grouped,
-                      GroupAt place = GroupAt::kFirst);
+Program group_updates(const Program& program, const KindRule& grouped, GroupAt place = GroupAt::kFirst);
+
+// Lets an optimizer's update write the low-precision copy of its parameter, which is read again for that
+// otherwise. `has_kernel` says which kinds there are kernels for. Runs on an update program before
+// group_updates.
+Program join_copies(Program program, const KindRule& has_kernel);
 
 }  // namespace vitrail

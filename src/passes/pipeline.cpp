@@ -9,11 +9,13 @@ namespace vitrail {
 
 namespace {
 
-constexpr std::string_view kInferencePasses[] = {"record", "gemm_precision", "precision", "distribute",
-                                                 "stages", "gather",         "fuse",      "schedule"};
-constexpr std::string_view kMicroPasses[] = {
-    "record", "gemm_precision", "differentiate",  "precision",     "distribute", "stages",   "recompute",
-    "gather", "keep_sums",      "join_residuals", "join_row_sums", "fuse",       "schedule", "group_updates"};
+constexpr std::string_view kInferencePasses[] = {"record",     "gemm_precision", "precision",
+                                                 "distribute", "stages",         "gather",
+                                                 "fuse",       "join_casts",     "schedule"};
+constexpr std::string_view kMicroPasses[] = {"record",     "gemm_precision", "differentiate", "precision",
+                                             "distribute", "stages",         "recompute",     "gather",
+                                             "keep_sums",  "join_residuals", "join_row_sums", "fuse",
+                                             "join_casts", "schedule",       "group_updates"};
 
 // Runs a program through a list of passes and checks that each pass is the next of the list.
 class Pipeline {
@@ -94,6 +96,10 @@ Program staged(const Program& program, const Rewrites& r, std::vector<int> begin
   return stage_of(program, options, r.distribution.mesh, what);
 }
 
+bool makes_few_launches(const Rewrites& r) {
+  return r.traits.few_launches && r.fuse;
+}
+
 int sample_rank(const Rewrites& r) {
   return r.distribution.mesh.coordinate(Axis::kData);
 }
@@ -117,13 +123,14 @@ Program inference_program(Program recorded, const Rewrites& r, const AfterPass& 
   p.pass("stages", has_stages(r) ? staged(p.take(), r, begins, StageOf::kBatch) : p.take());
   p.pass("gather", zero.active() ? gather_parameters(p.take(), zero, sample_rank(r)) : p.take());
   p.pass("fuse", r.fuse ? fuse(p.take(), r.traits) : p.take());
+  p.pass("join_casts", makes_few_launches(r) ? join_casts(p.take()) : p.take());
   p.pass("schedule", schedule(p.take()));
   return p.finish();
 }
 
 MicroProgram micro_program(Program recorded, const DifferentiateOptions& descent, const Rewrites& r,
                            const AfterPass& after) {
-  const bool few_launches = r.traits.few_launches && r.fuse;
+  const bool few_launches = makes_few_launches(r);
   Pipeline p(kMicroPasses, std::move(recorded), after);
   p.pass("gemm_precision", gemm_precision(p.take(), r.arithmetic));
   p.pass("differentiate", differentiate(p.take(), descent));
@@ -148,6 +155,7 @@ MicroProgram micro_program(Program recorded, const DifferentiateOptions& descent
   p.pass("join_residuals", r.join ? join_residuals(p.take()) : p.take());
   p.pass("join_row_sums", few_launches ? join_row_sums(p.take()) : p.take());
   p.pass("fuse", r.fuse ? fuse(p.take(), r.traits, few_launches ? r.has_kernel : KernelRule()) : p.take());
+  p.pass("join_casts", few_launches ? join_casts(p.take()) : p.take());
   p.pass("schedule", schedule(p.take()));
   p.pass("group_updates", few_launches ? group_updates(p.take(), is_gradient_sum, GroupAt::kLast) : p.take());
   return {p.finish(), std::move(precise.copies), std::move(buckets), std::move(zero), begins};
@@ -156,7 +164,8 @@ MicroProgram micro_program(Program recorded, const DifferentiateOptions& descent
 Program update_program(Program recorded, const Rewrites& r, const std::vector<Bucket>& buckets,
                        const ZeroPlan& zero) {
   if (r.distribution.active()) recorded = distribute_update(recorded, r.distribution, buckets, zero);
-  if (r.traits.groups) recorded = group_updates(recorded, r.traits.groups);
+  if (r.traits.groups)
+    recorded = group_updates(join_copies(std::move(recorded), r.traits.groups), r.traits.groups);
   check_exchanges(recorded);
   return recorded;
 }

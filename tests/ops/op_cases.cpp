@@ -84,6 +84,13 @@ void add_gemms(std::vector<OpCase>& cases) {
                      {{{'B', 2}, {'N', 5}, {'D', width}}, {{'D', width}}, {{'D', width}}},
                      {false, true, true},
                      {kPlain, kVector, kVector}});
+  // Rows of a wide stream, normalised for GEMMs that read 16 bits.
+  for (const int64_t width : {37, 64, 768, 1024, 2056})
+    cases.push_back({strf("layernorm_to_bf16_%lld", static_cast<long long>(width)),
+                     make_op<LayernormOp>(1e-6, DType::kBF16),
+                     {{{'B', 2}, {'N', 5}, {'D', width}}, {{'D', width}}, {{'D', width}}},
+                     {false, true, true},
+                     {kSum, kVector, kVector}});
   // Patches that are not square, and pixels beyond the last of them; patches of 8 columns in rows of 43.
   for (const int64_t columns : {4, 8})
     cases.push_back(

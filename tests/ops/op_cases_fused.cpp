@@ -91,6 +91,27 @@ void add_gemm_chains(std::vector<OpCase>& cases) {
                    {kPlain, kVector}});
 }
 
+// Tokens that are joined and get their positions; cast in between where the stream is narrower than the
+// prefixes. Every row a multiple of eight elements, and not.
+void add_positions(std::vector<OpCase>& cases) {
+  for (const int64_t width : {50, 768}) {
+    const Dim b('B', 3), d('D', width), all('N', 22);
+    const std::vector<Shape> ins = {{{'S', 1}, d}, {{'S', 4}, d}, {b, {'N', 17}, d}, {all, d}};
+    const std::string suffix = strf("_%lld", static_cast<long long>(width));
+    const FusedOp::Member concat{make_op<ConcatTokensOp>(), {0, 1, 2}};
+    cases.push_back({"fused_concat_tokens_bias" + suffix,
+                     fused({concat, {make_op<BiasOp>(), {~0, 3}}}),
+                     ins,
+                     {true, true, false, true},
+                     {kVector, kVector, kPlain, kVector}});
+    cases.push_back({"fused_concat_tokens_cast_bias" + suffix,
+                     fused({concat, {make_op<CastOp>(DType::kBF16), {~0}}, {make_op<BiasOp>(), {~1, 3}}}),
+                     ins,
+                     {true, true, false, true},
+                     {kSum, kSum, kPlain, kSum}});
+  }
+}
+
 // Class-token attention with the qkv linear it reads: few heads and more than a vector holds, heads of odd
 // sizes and as wide as the whole, with and without norm and bias.
 void add_first_attentions(std::vector<OpCase>& cases) {
@@ -204,6 +225,7 @@ void add_large_gemms(std::vector<OpCase>& cases) {
 
 void add_fused_cases(std::vector<OpCase>& cases) {
   add_gemm_chains(cases);
+  add_positions(cases);
   add_first_attentions(cases);
   add_gelu_gradients(cases);
   add_sums(cases);

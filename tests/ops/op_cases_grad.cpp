@@ -100,6 +100,20 @@ void add_attention_grads(std::vector<OpCase>& cases) {
                    {false, false}});
 }
 
+// Gradients of norms in a stream that is wider than what GEMMs read, which they write in both types.
+void add_stream_grads(std::vector<OpCase>& cases) {
+  for (int64_t width : {50, 64, 192, 768, 1024, 1280, 1664})
+    for (bool trained : {false, true}) {
+      const Shape wide = {{'B', 3}, {'N', 17}, {'D', width}};
+      cases.push_back({strf("layernorm_grad_in_two_types_%lld%s", static_cast<long long>(width),
+                            trained ? "" : "_frozen"),
+                       make_op<LayernormGradOp>(1e-6, trained, true, trained, DType::kBF16),
+                       {wide, {{'D', width}}, wide, wide},
+                       {false, true, false, false},
+                       {kSum, kVector, kPlain, kSum}});
+    }
+}
+
 void add_row_grads(std::vector<OpCase>& cases) {
   const Dim b('B', 3), n('N', 17), d('D', 50), e('E', 16), h('H', 3);
   const Shape x = {b, n, d}, qkv = {b, n, {'T', 3}, h, e};
@@ -146,6 +160,7 @@ void add_row_grads(std::vector<OpCase>& cases) {
                      {false, true, false, false},
                      {kPlain, kVector, kPlain, kPlain}});
   }
+  add_stream_grads(cases);
   for (bool tanh_form : {false, true})
     cases.push_back({tanh_form ? "gelu_grad_tanh" : "gelu_grad_erf",
                      make_op<GeluGradOp>(tanh_form),

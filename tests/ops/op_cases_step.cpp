@@ -7,6 +7,7 @@
 #include "ops/persistent.h"
 #include "ops/update/adam.h"
 #include "ops/update/control.h"
+#include "ops/update/copied.h"
 #include "ops/update/ema.h"
 #include "ops/update/lamb_parts.h"
 #include "ops/update/lion.h"
@@ -41,6 +42,18 @@ void add_update(std::vector<OpCase>& cases, const std::string& name, const OpPtr
   for (bool skip : {false, true})
     cases.push_back(
         {name + (skip ? "_skipped" : ""), op, ins, none, roles, {{ins.size() - 1, control(skip ? 1 : 0)}}});
+}
+
+// The same with a copy of kWeight behind the control.
+void add_copied_update(std::vector<OpCase>& cases, const std::string& name, const OpPtr& op,
+                       const std::vector<Role>& states) {
+  const size_t first = cases.size();
+  add_update(cases, name + "_copied", std::make_shared<CopiedUpdateOp>(op), states);
+  for (size_t i = first; i < cases.size(); ++i) {
+    cases[i].ins.push_back(kWeight);
+    cases[i].is_parameter.push_back(false);
+    cases[i].roles.push_back(kPlain);
+  }
 }
 
 }  // namespace
@@ -89,6 +102,9 @@ void add_update_cases(std::vector<OpCase>& cases) {
   add_update(cases, "adam_not_corrected", make_op<AdamUpdateOp>(coupled, Moments{.corrected = false}),
              {kPlain, kNonNegative});
   add_update(cases, "lion", make_op<LionUpdateOp>(decoupled, 0.9, 0.99), {kPlain});
+  add_copied_update(cases, "sgd", make_op<SgdUpdateOp>(coupled, 0.9, true), {kPlain});
+  add_copied_update(cases, "adamw", make_op<AdamUpdateOp>(decoupled, Moments{}), {kSum, kNonNegative});
+  add_copied_update(cases, "lion", make_op<LionUpdateOp>(decoupled, 0.9, 0.99), {kPlain});
   for (bool adapts : {false, true})
     add_update(cases, adapts ? "lamb" : "lamb_not_adapted",
                make_op<LambUpdateOp>(decoupled, Moments{.eps = 1e-6}, adapts), {kPlain, kNonNegative});

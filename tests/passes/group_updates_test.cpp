@@ -41,6 +41,43 @@ TEST(GroupUpdates, MakesOneNodeOfEveryKindWhereItsFirstStood) {
             "many copy_into{2 parts}(w@bf16, w, v@bf16, v)  # many copy_into\n");
 }
 
+TEST(JoinCopies, UpdatesWriteTheCopiesOfTheirParameters) {
+  const Program joined = join_copies(two_updates(), every_kind);
+  EXPECT_EQ(to_string(joined),
+            "input control f64[Z6]\n"
+            "sgd_update+copy_into{lr*1 momentum=0}(w, grad/w, control, w@bf16)  # w\n"
+            "sgd_update+copy_into{lr*1 momentum=0}(v, grad/v, control, v@bf16)  # v\n");
+  EXPECT_EQ(joined.nodes[0].op->updates(), (std::vector<int>{0, 1, 3}));
+  EXPECT_EQ(to_string(join_copies(joined, every_kind)), to_string(joined));
+}
+
+TEST(JoinCopies, StayApartWithoutAKernel) {
+  const auto plain_only = [](std::string_view kind) { return kind == "sgd_update"; };
+  EXPECT_EQ(to_string(join_copies(two_updates(), plain_only)), to_string(two_updates()));
+}
+
+// A copy that something else reads in between is written where it was.
+TEST(JoinCopies, StayApartWhereTheCopyIsReadBefore) {
+  Program program = two_updates();
+  const Node copy = program.nodes[1];
+  Node reader = copy;
+  reader.ins = {program.nodes[2].ins[0], copy.ins[0]};  // v from the copy of w
+  program.nodes.insert(program.nodes.begin() + 1, reader);
+  const Program joined = join_copies(program, every_kind);
+  ASSERT_EQ(joined.nodes.size(), 4u);
+  EXPECT_EQ(joined.nodes[0].op->kind(), "sgd_update");
+  EXPECT_EQ(joined.nodes[2].op->kind(), "copy_into");
+  EXPECT_EQ(joined.nodes[3].op->kind(), "sgd_update+copy_into");
+}
+
+// A master in 16 bits is rounded, and the copy made of that.
+TEST(JoinCopies, StayApartWhereTheMasterIsRounded) {
+  Program program = two_updates();
+  for (Value& value : program.values)
+    if (value.desc.dtype == DType::kF32) value.desc.dtype = DType::kF16;
+  EXPECT_EQ(to_string(join_copies(program, every_kind)), to_string(program));
+}
+
 TEST(GroupUpdates, LeavesOtherKindsAndSingleNodes) {
   const auto sgd_only = [](std::string_view kind) { return kind == "sgd_update"; };
   EXPECT_EQ(to_string(group_updates(two_updates(), sgd_only)),

@@ -117,6 +117,16 @@ TEST(Fuse, TakesLayerScaleButNotQkNormIntoTheGemm) {
                                       "layernorm+linear+bias"}));
 }
 
+TEST(Fuse, JoinsTokensWithTheirPositionsWhereThereIsAKernel) {
+  for (const DType residual : {DType::kF32, DType::kBF16}) {
+    const PrecisionOptions narrow{.compute = DType::kBF16, .residual = residual, .keep_masters = false};
+    const std::string joined = residual == DType::kF32 ? "concat_tokens+bias" : "concat_tokens+cast+bias";
+    const Program low = precision(record_vit(tiny()), narrow).program;
+    EXPECT_EQ(count(fuse(low, {.positions = true}), joined), 1u);
+    EXPECT_EQ(count(fuse(low), joined), 0u);
+  }
+}
+
 TEST(Fuse, LeavesNormsApartWhenAsked) {
   const std::vector<std::string> found = kinds(fuse(record_vit(tiny()), {.norms = nullptr}));
   EXPECT_EQ(std::count(found.begin(), found.end(), "layernorm"), 3);

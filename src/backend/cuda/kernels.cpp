@@ -35,7 +35,9 @@ bool is_fp8(const Op& gemm) {
 class CudaBackend : public Backend {
  public:
   const char* name() const override { return "cuda"; }
-  RewriteTraits fusing() const override { return {.norms = is_fp8, .chains = is_fp8, .few_launches = true}; }
+  RewriteTraits fusing() const override {
+    return {.norms = is_fp8, .chains = is_fp8, .positions = true, .few_launches = true};
+  }
   std::string lacks(Arithmetic arithmetic, const DeviceInfo& device) const override {
     return cuda::lacks_arithmetic(arithmetic, device);
   }

@@ -55,7 +55,7 @@ size_t partial_bytes(const NormRows& rows, int64_t sums, const DeviceInfo& devic
 }
 
 size_t layernorm_grad_scratch(const NodeView& node, const DeviceInfo& device) {
-  const auto sums = static_cast<int64_t>(node.outs.size()) - 1;
+  const auto sums = static_cast<int64_t>(static_cast<const LayernormGradOp&>(node.op).copy_at()) - 1;
   return partial_bytes(layernorm_rows(node.ins[0], node.ins[1], 0), sums, device);
 }
 
@@ -80,7 +80,8 @@ void run_layernorm_grad(const KernelArgs& args) {
   call.weight[0] = operand(args.ins[1]);
   const auto& op = op_of<LayernormGradOp>(args);
   if (op.parameters()) call.dweight[0] = operand(args.outs[1]), call.dbias[0] = operand(args.outs[2]);
-  if (op.row_sums()) call.column_sums = operand(args.outs.back());
+  if (op.row_sums()) call.column_sums = operand(args.outs[op.sums_at()]);
+  if (op.copy()) call.copy = operand(args.outs[op.copy_at()]);
   if (args.ins.size() > 3) call.residual = operand(args.ins[3]);
   api().norms.norm_grad(session(args), call);
 }

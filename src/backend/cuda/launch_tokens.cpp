@@ -1,6 +1,8 @@
 // Launches of moves and sums of tokens, [B N D], as rows that are copied from somewhere or are zero.
 #include "backend/cuda/launch.h"
+#include "ops/bias.h"
 #include "ops/concat_tokens.h"
+#include "ops/elementwise.h"
 #include "ops/fused.h"
 #include "ops/max_tokens.h"
 #include "ops/persistent.h"
@@ -36,11 +38,11 @@ std::string declines_concat(const NodeView& node, const DeviceInfo& device) {
   return declines_unless_plain(node, device);
 }
 
-void run_concat_tokens(const KernelArgs& args) {
-  TokenMoveCall call = move_into(args.outs[0]);
+TokenMoveCall concat_call(const TensorView& out, std::span<const TensorView> ins) {
+  TokenMoveCall call = move_into(out);
   int64_t first = 0;
-  for (const TensorView& in : args.ins) {
-    const bool patches = &in == &args.ins.back();
+  for (const TensorView& in : ins) {
+    const bool patches = &in == &ins.back();
     const int64_t count = in.shape()[patches ? 1 : 0].local;
     call.part[call.parts++] = {.source = operand(in),
                                .first = first,
@@ -49,7 +51,43 @@ void run_concat_tokens(const KernelArgs& args) {
                                .token_stride = call.width};
     first += count;
   }
+  return call;
+}
+
+void run_concat_tokens(const KernelArgs& args) {
+  move(args, concat_call(args.outs[0], args.ins));
+}
+
+// Tokens that are joined, perhaps cast, and get their positions. The kernel rounds once before it adds, so a
+// cast must be of f32.
+std::string declines_positions(const NodeView& node, const DeviceInfo& device) {
+  const bool cast = fuses<ConcatTokensOp, CastOp, BiasOp>(node.op);
+  if (!cast && !fuses<ConcatTokensOp, BiasOp>(node.op)) return "not tokens with their positions";
+  const auto& fused = static_cast<const FusedOp&>(node.op);
+  const TensorDesc joined = fused.member_outputs(node.ins)[0];
+  if (cast && joined.dtype != DType::kF32) return "casts f32 only";
+  if (node.ins.back().elems() * joined.shape[0].local != joined.elems()) return "adds a position per token";
+  return declines_concat({node.op, node.ins.first(node.ins.size() - 1), node.outs}, device);
+}
+
+void run_positions(const KernelArgs& args) {
+  std::vector<TensorDesc> descs;
+  for (const TensorView& in : args.ins) descs.push_back(in.desc());
+  TokenMoveCall call = concat_call(args.outs[0], args.ins.first(args.ins.size() - 1));
+  call.positions = operand(args.ins.back());
+  const std::vector<TensorDesc> made = op_of<FusedOp>(args).member_outputs(descs);
+  call.rounded = made[made.size() - 2].dtype;
   move(args, call);
+}
+
+Rounding rounding_of_positions(const NodeView& node) {
+  return {.members = fuses<ConcatTokensOp, CastOp, BiasOp>(node.op)};
+}
+
+Kernel positions_kernel() {
+  Kernel kernel = cuda_kernel("move", run_positions, declines_positions);
+  kernel.rounding = rounding_of_positions;
+  return kernel;
 }
 
 void run_select_token(const KernelArgs& args) {
@@ -193,7 +231,7 @@ std::vector<OpKernels> token_kernels() {
           {"max_tokens_grad", {cuda_kernel("max", run_max_tokens_grad)}},
           {"sum_tokens", {cuda_kernel("sum", run_sum_tokens)}},
           {"sincos_positions", {cuda_kernel("sincos", run_sincos_positions)}},
-          {"fused", {cuda_kernel("sum_tokens", run_added_sum, declines_added_sum)}}};
+          {"fused", {cuda_kernel("sum_tokens", run_added_sum, declines_added_sum), positions_kernel()}}};
 }
 
 }  // namespace vitrail::cuda

@@ -5,6 +5,7 @@
 #include "backend/cuda/launch_parts.h"
 #include "ops/update/adam.h"
 #include "ops/update/control.h"
+#include "ops/update/copied.h"
 #include "ops/update/lamb_parts.h"
 #include "ops/update/lion.h"
 #include "ops/update/sgd.h"
@@ -74,9 +75,20 @@ void run_step_control(const KernelArgs& args) {
 
 // ---- optimizers: param, gradient sum, states, control ----
 
+// The update of a part, without the copy that it may write too.
+template <typename Update>
+Update without_copy(const Update& part) {
+  const auto* copied = dynamic_cast<const CopiedUpdateOp*>(&part.op);
+  return copied ? Update{*copied->update(), part.ins.first(part.ins.size() - 1)} : part;
+}
+
 std::string declines_update(const NodeView& node, const DeviceInfo&) {
-  for (const NodeView& part : nodes_of(node))
-    if (std::string reason = declines_doubles(part, part.ins.size() - 1); !reason.empty()) return reason;
+  for (const NodeView& part : nodes_of(node)) {
+    const NodeView plain = without_copy(part);
+    const NodeView copy{part.op, part.ins.subspan(plain.ins.size()), {}};
+    if (std::string reason = declines_doubles(plain, plain.ins.size() - 1); !reason.empty()) return reason;
+    if (std::string reason = declines_doubles(copy, copy.ins.size()); !reason.empty()) return reason;
+  }
   return {};
 }
 
@@ -121,6 +133,14 @@ UpdateCall lion_call(const Part& part) {
   const auto& op = dynamic_cast<const LionUpdateOp&>(part.op);
   return update_call(part, op.scale(), {.beta1 = op.beta1(), .beta2 = op.beta2()});
 }
+// The call of an update that may write a copy too.
+template <UpdateCall (*call_of)(const Part&)>
+UpdateCall with_copy(const Part& part) {
+  const Part plain = without_copy(part);
+  UpdateCall call = call_of(plain);
+  if (plain.ins.size() < part.ins.size()) call.segments.items[0].copy = operand(part.ins.back());
+  return call;
+}
 UpdateCall lamb_call(const Part& part) {
   const auto& op = dynamic_cast<const LambUpdateOp&>(part.op);
   UpdateCall call = update_call(part, op.scale(), rule_of(op));
@@ -129,13 +149,13 @@ UpdateCall lamb_call(const Part& part) {
 }
 
 void run_sgd_update(const KernelArgs& args) {
-  launch_parts(args, api().updates.sgd, sgd_call);
+  launch_parts(args, api().updates.sgd, with_copy<sgd_call>);
 }
 void run_adam_update(const KernelArgs& args) {
-  launch_parts(args, api().updates.adam, adam_call);
+  launch_parts(args, api().updates.adam, with_copy<adam_call>);
 }
 void run_lion_update(const KernelArgs& args) {
-  launch_parts(args, api().updates.lion, lion_call);
+  launch_parts(args, api().updates.lion, with_copy<lion_call>);
 }
 
 size_t lamb_scratch(const NodeView& node, const DeviceInfo&) {
@@ -198,9 +218,15 @@ std::vector<OpKernels> update_kernels() {
       {"step_control", {cuda_kernel("one_thread", run_step_control, accepts)}},
       {"lamb_moments", {cuda_kernel("chunks", run_lamb_moments, declines_update, lamb_scratch)}},
       {"lamb_move", {cuda_kernel("chunks", run_lamb_move, declines_lamb_move)}}};
-  add_grouped(list, {{"sgd_update", cuda_kernel("chunks", run_sgd_update, declines_update)},
-                     {"adam_update", cuda_kernel("chunks", run_adam_update, declines_update)},
-                     {"lion_update", cuda_kernel("chunks", run_lion_update, declines_update)},
+  const Kernel sgd = cuda_kernel("chunks", run_sgd_update, declines_update);
+  const Kernel adam = cuda_kernel("chunks", run_adam_update, declines_update);
+  const Kernel lion = cuda_kernel("chunks", run_lion_update, declines_update);
+  add_grouped(list, {{"sgd_update", sgd},
+                     {"sgd_update+copy_into", sgd},
+                     {"adam_update", adam},
+                     {"adam_update+copy_into", adam},
+                     {"lion_update", lion},
+                     {"lion_update+copy_into", lion},
                      {"lamb_update", cuda_kernel("chunks", run_lamb_update, declines_update, lamb_scratch)}});
   return list;
 }

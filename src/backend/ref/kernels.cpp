@@ -1,6 +1,8 @@
 #include "backend/ref/kernels.h"
 
 #include "backend/ref/loops.h"
+#include "ops/persistent.h"
+#include "ops/update/copied.h"
 
 namespace vitrail {
 
@@ -31,13 +33,25 @@ OpKernels as_it_is(std::string_view op, void (*kernel)(const KernelArgs&)) {
   return {op, {{.name = "ref", .declines = accepts_plain, .prepare = unprepared(no_scratch, kernel)}}};
 }
 
+// An update that also writes a copy, one after the other.
+template <void (*update)(const KernelArgs&)>
+void copied(const KernelArgs& args) {
+  const OpPtr& op = static_cast<const CopiedUpdateOp&>(args.op).update();
+  update({*op, args.ins.first(args.ins.size() - 1), args.outs, args.scratch, args.context});
+  const TensorView pair[] = {args.ins.back(), args.ins[0]};
+  ref::copy_into({CopyIntoOp(), pair, {}, {}, args.context});
+}
+
 class RefBackend : public Backend {
  public:
   const char* name() const override { return "ref"; }
   const std::vector<OpKernels>& kernels() const override {
 #define VT_ROW(op) row<ref::op>(#op),
 #define VT_AS_IT_IS(op) as_it_is(#op, ref::op),
-    static const std::vector<OpKernels> list = {VT_REF_KERNELS(VT_ROW) VT_REF_COPIES(VT_AS_IT_IS)};
+    static const std::vector<OpKernels> list = {VT_REF_KERNELS(VT_ROW) VT_REF_COPIES(VT_AS_IT_IS)
+                                                    row<copied<ref::sgd_update>>("sgd_update+copy_into"),
+                                                row<copied<ref::adam_update>>("adam_update+copy_into"),
+                                                row<copied<ref::lion_update>>("lion_update+copy_into")};
     return list;
   }
 };

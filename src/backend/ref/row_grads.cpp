@@ -65,9 +65,10 @@ double gelu_tanh_slope(double x) {
 }  // namespace
 
 void layernorm_grad(const KernelArgs& args) {
-  const double eps = static_cast<const LayernormGradOp&>(args.op).eps();
+  const auto& op = static_cast<const LayernormGradOp&>(args.op);
+  const double eps = op.eps();
   const int64_t width = args.ins[1].desc().elems(), rows = args.ins[0].desc().elems() / width;
-  const bool trained = static_cast<const LayernormGradOp&>(args.op).parameters();
+  const bool trained = op.parameters();
   double *dweight = trained ? zeroed(args, 1) : nullptr, *dbias = trained ? zeroed(args, 2) : nullptr;
   const double* residual = args.ins.size() > 3 ? args.ins[3].as<double>() : nullptr;
   std::vector<double> own(static_cast<size_t>(width));  // dx may lie where the residual does
@@ -77,7 +78,8 @@ void layernorm_grad(const KernelArgs& args) {
     double* dx = args.outs[0].as<double>() + row * width;
     for (int64_t i = 0; i < width; ++i) dx[i] = own[i] + (residual ? residual[row * width + i] : 0);
   }
-  if (static_cast<const LayernormGradOp&>(args.op).row_sums()) sum_rows_of_first(args, args.outs.size() - 1);
+  if (op.row_sums()) sum_rows_of_first(args, op.sums_at());
+  if (op.copy()) std::copy_n(args.outs[0].as<double>(), rows * width, args.outs[op.copy_at()].as<double>());
 }
 
 void qk_norm_grad(const KernelArgs& args) {

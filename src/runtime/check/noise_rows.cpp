@@ -67,8 +67,8 @@ Noise of_gelu_grad(const Args& args) {
 }
 
 Noise of_layernorm_grad(const Args& args) {
-  const bool sums = static_cast<const LayernormGradOp&>(args.query.op).row_sums();
-  return sums && args.result + 1 == args.results.size() ? of_row_sums(args) : of_any(args);
+  const auto& op = static_cast<const LayernormGradOp&>(args.query.op);
+  return op.row_sums() && args.result == op.sums_at() ? of_row_sums(args) : of_any(args);
 }
 
 Noise of_sum(const Args& args) {

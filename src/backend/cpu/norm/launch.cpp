@@ -133,9 +133,11 @@ Prepared prepare_qk_norm_grad(const NodeView& node, const DeviceInfo& device) {
           }};
 }
 
-// Declines a node that also sums over rows: on the CPU these sums are nodes of their own.
+// Declines a node that also sums over rows or writes a copy: on the CPU these are nodes of their own.
 std::string declines_row_sums(const NodeView& node, const DeviceInfo& device) {
-  if (static_cast<const LayernormGradOp&>(node.op).row_sums()) return kNoRowSums;
+  const auto& op = static_cast<const LayernormGradOp&>(node.op);
+  if (op.row_sums()) return kNoRowSums;
+  if (op.copy()) return "writes one result";
   return declines_unless_f32(node, device);
 }
 

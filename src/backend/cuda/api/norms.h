@@ -30,6 +30,7 @@ struct NormGradCall {
   Operand x, dy, dx, residual = {};
   Operand weight[2] = {}, dweight[2] = {}, dbias[2] = {};
   Operand column_sums = {};  // of dx with the residual; for a plain norm only
+  Operand copy = {};         // dx once more, in another type; for a plain norm only
   float* partials = nullptr;
   int64_t blocks = 1;
 };

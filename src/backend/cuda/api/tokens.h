@@ -17,12 +17,15 @@ struct TokenPart {
 
 inline constexpr int kMostTokenParts = 8;
 
-// The result [images tokens width], assembled from parts; tokens that belong to no part become zero.
+// The result [images tokens width], assembled from parts; tokens that belong to no part become zero. Where
+// there are positions [tokens width], they are added to every image's tokens, rounded to a type before.
 struct TokenMoveCall {
   Operand out;
   int64_t images = 0, tokens = 0, width = 0;
   int parts = 0;
   TokenPart part[kMostTokenParts];
+  Operand positions = {};
+  DType rounded = DType::kF32;
 };
 
 // out[o, c] = factor * sum over t of x[offset + o * outer_stride + t * term_stride + c], or out += the same.

@@ -14,8 +14,8 @@ constexpr int64_t chunks_of(int64_t elems) {
   return (elems + kChunk - 1) / kChunk;
 }
 
-// The segments and where the chunks of each start. They are passed as a kernel's argument, which is 4 KiB at
-// most.
+// The segments and where the chunks of each start. They are passed as a kernel's argument, of which there are
+// at most 32,764 bytes.
 template <typename Segment, int kMostSegments>
 struct Segments {
   static constexpr int kMost = kMostSegments;
@@ -92,6 +92,7 @@ struct StepControlCall {
 // itself to the gradient, and is reduced by shrink times the step's decay and learning rate times itself.
 struct UpdateSegment {
   Operand param, sum, m, v;  // m, v: null where the rule has none
+  Operand copy = {};         // the parameter in another type, written too; null: none. Not for lamb.
   int64_t elems = 0, first_chunk = 0;
   double lr = 1, coupled = 0, shrink = 0;
   bool adapts = false;  // lamb
@@ -109,7 +110,7 @@ struct UpdateCall {
   UpdateRule rule;
   double* squares = nullptr;  // lamb: two per chunk, of parameters and of directions
   double* totals = nullptr;   // lamb in two parts: the two sums of one parameter
-  Segments<UpdateSegment, 32> segments;
+  Segments<UpdateSegment, 240> segments;
 };
 
 struct UpdatesApi {
@@ -128,6 +129,6 @@ struct UpdatesApi {
   void (*lamb_move)(Session&, const UpdateCall&);     // totals are read
 };
 
-static_assert(sizeof(PairCall) <= 4096 && sizeof(SquareSumCall) <= 4096 && sizeof(UpdateCall) <= 4096);
+static_assert(sizeof(PairCall) <= 32764 && sizeof(SquareSumCall) <= 32764 && sizeof(UpdateCall) <= 32764);
 
 }  // namespace vitrail::cuda

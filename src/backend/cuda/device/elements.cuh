@@ -10,6 +10,13 @@
 
 namespace vitrail::cuda {
 
+// A value as it would be read back after being stored in a type.
+__device__ inline float rounded_to(DType dtype, float value) {
+  if (dtype == DType::kBF16) return __bfloat162float(__float2bfloat16_rn(value));
+  if (dtype == DType::kF16) return __half2float(__float2half_rn(value));
+  return value;
+}
+
 // An operand as kernels access it.
 struct Elements {
   void* data;

@@ -11,39 +11,38 @@ namespace vitrail::cuda {
 
 namespace {
 
-// A block's shared memory holds two rows of every operand for every group of lanes, and at the end the
-// block's sums.
-template <int kPacks, bool kMore, bool kUsual>
-__global__ void __launch_bounds__(GradShape<kPacks, kMore, kUsual>::kWarps * 32,
-                                  GradShape<kPacks, kMore, kUsual>::kBlocks)
+// A block's shared memory holds the weights and two rows of every operand for every group of lanes, and at
+// the end the sums of every warp.
+template <int kPacks, bool kMore, RowTypes kTypes>
+__global__ void __launch_bounds__(GradShape<kPacks, kMore, kTypes>::kWarps * 32,
+                                  GradShape<kPacks, kMore, kTypes>::kBlocks)
     grad_in_registers(const __grid_constant__ NormGrad g, int lanes, int stage_bytes) {
-  using Lanes = RowLanes<kPacks, kUsual>;
+  using Lanes = GradLanes<kPacks, kTypes>;
   extern __shared__ __align__(16) char memory[];
   const int part = blockIdx.y;
   if (part == 2) return copy_rows(g, part);
   const Lanes at(lanes, g.rows.width);
-  const Elements weight = g.weight[part == 1];
+  const StagedWeight<Lanes> weight{reinterpret_cast<float*>(memory), at.width};
+  weight.fill(g.weight[part == 1]);
   const int groups = blockDim.x / at.lanes, group = threadIdx.x / at.lanes;
   const auto start_of = [&](int64_t row) { return row < g.rows.rows ? g.rows.start(row, part) : -1; };
   const auto stage = [&](int turn) {
-    Stage<Lanes> s(g, memory + (group * 2 + turn) * stage_bytes);
-    if constexpr (kUsual) s.x.dtype = s.dy.dtype = s.residual.dtype = DType::kBF16;
-    return s;
+    return Stage<kTypes, Lanes>(g, memory + at.width * sizeof(float) + (group * 2 + turn) * stage_bytes);
   };
-  Elements dx = g.dx;
-  if constexpr (kUsual) dx.dtype = DType::kBF16;
   int64_t first = static_cast<int64_t>(blockIdx.x) * groups, start = start_of(first + group);
   if (start >= 0) stage(0).ask(g, at, start);
   __pipeline_commit();
   LaneSums<kPacks, kMore> sums;
+  __syncthreads();  // the weights are there
   for (int turn = 0; first < g.rows.rows; turn ^= 1) {
     first += static_cast<int64_t>(gridDim.x) * groups;
     const int64_t next = start_of(first + group);
+    __syncwarp();  // all lanes have read the row that is overwritten
     if (next >= 0) stage(turn ^ 1).ask(g, at, next);
     __pipeline_commit();
     __pipeline_wait_prior(1);
-    __syncwarp();  // no read moves before the wait
-    grad_row<kPacks, kMore>(g, at, stage(turn), weight, dx, start, sums);
+    __syncwarp();  // and all have waited for the copies of this one
+    grad_row<kPacks, kMore, kTypes>(g, at, stage(turn), weight, start, sums);
     start = next;
   }
   if (g.partials) leave_partials<kPacks, kMore>(g, at, part, sums, reinterpret_cast<float*>(memory));
@@ -77,6 +76,7 @@ __global__ void __launch_bounds__(kBlock) grad_by_block(const __grid_constant__ 
       float dx = moments.inverse * (g.dy.get(start + i) * weight.get(i) - mean_dn - n * mean_dn_n);
       if (g.residual.data) dx += g.residual.get(start + i);
       g.dx.put(start + i, dx);
+      if (g.copy.data) g.copy.put(start + i, dx);
       if (g.column_sums) columns[i] = (fresh ? 0 : columns[i]) + dx;
     }
   }
@@ -90,20 +90,21 @@ size_t bytes_a_row(const NormGrad& g) {
 }
 
 // Launches as many warps per block as shared memory allows; returns false when not even one fits.
-template <int kPacks, bool kMore, bool kUsual>
+template <int kPacks, bool kMore, RowTypes kTypes>
 bool launch_in_registers(Session& session, const NormGrad& g, const dim3& blocks, size_t sums) {
   int most = 0;
   check(cudaDeviceGetAttribute(&most, cudaDevAttrMaxSharedMemoryPerBlockOptin, session.ordinal),
         "shared memory");
   const int lanes = lanes_for<kPacks>(g.rows.width);
-  const size_t stage = bytes_a_row(g), sums_bytes = sums * kPacks * 8 * lanes * sizeof(float);
+  const size_t stage = bytes_a_row(g), weights = static_cast<size_t>(g.rows.width) * sizeof(float);
+  const size_t sums_a_warp = SumPlaces{lanes, sums}.all(kPacks) * sizeof(float);
   const auto shared = [&](int warps) {
-    return std::max(sums_bytes, static_cast<size_t>(warps * 32 / lanes) * 2 * stage);
+    return std::max(warps * sums_a_warp, weights + static_cast<size_t>(warps * 32 / lanes) * 2 * stage);
   };
-  int warps = GradShape<kPacks, kMore, kUsual>::kWarps;
+  int warps = GradShape<kPacks, kMore, kTypes>::kWarps;
   while (warps > 0 && shared(warps) > static_cast<size_t>(most)) warps /= 2;
   if (warps == 0) return false;
-  const auto kernel = grad_in_registers<kPacks, kMore, kUsual>;
+  const auto kernel = grad_in_registers<kPacks, kMore, kTypes>;
   if (shared(warps) > 48 * 1024) allow_shared(kernel, shared(warps), "norm_grad");
   kernel<<<blocks, warps * 32, shared(warps), session.stream>>>(g, lanes, static_cast<int>(stage));
   return true;
@@ -111,11 +112,14 @@ bool launch_in_registers(Session& session, const NormGrad& g, const dim3& blocks
 
 template <int kPacks>
 bool launch_packs(Session& session, const NormGrad& g, const dim3& blocks, size_t sums) {
-  if (!g.column_sums && !g.residual.data)
-    return launch_in_registers<kPacks, false, false>(session, g, blocks, sums);
-  if (usual_rows<kPacks>(g.rows.width, {g.x, g.dy, g.dx, g.residual}))
-    return launch_in_registers<kPacks, true, true>(session, g, blocks, sums);
-  return launch_in_registers<kPacks, true, false>(session, g, blocks, sums);
+  if (!g.column_sums && !g.residual.data && !g.copy.data)
+    return launch_in_registers<kPacks, false, RowTypes::kAny>(session, g, blocks, sums);
+  const RowTypes types = row_types<kPacks>(g.rows.width, {g.x, g.dx, g.residual}, {g.dy, g.copy});
+  if (types == RowTypes::kNarrow && !g.copy.data)
+    return launch_in_registers<kPacks, true, RowTypes::kNarrow>(session, g, blocks, sums);
+  if (types == RowTypes::kWide)
+    return launch_in_registers<kPacks, true, RowTypes::kWide>(session, g, blocks, sums);
+  return launch_in_registers<kPacks, true, RowTypes::kAny>(session, g, blocks, sums);
 }
 
 void finish(Session& session, const NormGradCall& call, int sums) {
@@ -138,6 +142,7 @@ void norm_grad(Session& session, const NormGradCall& call) {
                    .x = call.x,
                    .dy = call.dy,
                    .dx = call.dx,
+                   .copy = call.copy,
                    .residual = call.residual,
                    .weight = {call.weight[0], call.weight[1]},
                    .partials = sums > 0 ? call.partials : nullptr,

@@ -48,12 +48,12 @@ __device__ void find_moments(const Pack (&packs)[kRows][kPacks], DType dtype, co
   for (int r = 0; r < kRows; ++r) moments[r] = {sum[r] * share, rsqrtf(squares[r] * share + eps)};
 }
 
-template <int kPacks, bool kUsual>
+template <int kPacks, RowTypes kTypes>
 __global__ void __launch_bounds__(kThreads) norm_in_registers(const __grid_constant__ Norm n, int lanes) {
   constexpr int kRows = kRowsAtOnce<kPacks>;
-  const RowLanes<kPacks, kUsual> at(lanes, n.rows.width);
+  const RowLanes<kPacks, kTypes != RowTypes::kAny> at(lanes, n.rows.width);
   Elements x = n.x, y = n.y;
-  if constexpr (kUsual) x.dtype = y.dtype = DType::kBF16;
+  if constexpr (kTypes != RowTypes::kAny) x.dtype = stream_type(kTypes), y.dtype = DType::kBF16;
   const int part = blockIdx.y;
   const int64_t first = at.group(kThreads) * kRows;
   int64_t start[kRows];
@@ -102,8 +102,10 @@ template <int kPacks>
 void launch_in_registers(Session& session, const Norm& norm, int parts) {
   const int lanes = lanes_for<kPacks>(norm.rows.width);
   const dim3 blocks(blocks_for(norm.rows.rows, kThreads / lanes * kRowsAtOnce<kPacks>), parts);
-  const bool usual = usual_rows<kPacks>(norm.rows.width, {norm.x, norm.y});
-  const auto kernel = usual ? norm_in_registers<kPacks, true> : norm_in_registers<kPacks, false>;
+  const RowTypes types = row_types<kPacks>(norm.rows.width, {norm.x}, {norm.y});
+  const auto kernel = types == RowTypes::kNarrow ? norm_in_registers<kPacks, RowTypes::kNarrow>
+                      : types == RowTypes::kWide ? norm_in_registers<kPacks, RowTypes::kWide>
+                                                 : norm_in_registers<kPacks, RowTypes::kAny>;
   kernel<<<blocks, kThreads, 0, session.stream>>>(norm, lanes);
 }
 

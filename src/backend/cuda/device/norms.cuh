@@ -28,6 +28,8 @@ struct RowPlaces {
 // short ones in `lanes` lanes each.
 template <int kPacks, bool kExactly = false>
 struct RowLanes {
+  static constexpr int kMost = kPacks;
+  static constexpr bool kExact = kExactly;
   int lanes, lane, width;
 
   __device__ RowLanes(int lanes_of_short_row, int64_t row_width)
@@ -72,12 +74,26 @@ void with_packs(int64_t width, Body&& body) {
    ...);
 }
 
-// Whether rows have exactly kPacks packs per lane in bf16: kernels that know this at compile time are faster.
+// The rows that a kernel is compiled for: of exactly so many packs per lane, in bf16 throughout or of a
+// stream in f32 beside bf16, or whatever comes. What is known at compile time makes a kernel faster.
+enum class RowTypes { kAny, kNarrow, kWide };
+
+__host__ __device__ constexpr DType stream_type(RowTypes types) {
+  return types == RowTypes::kWide ? DType::kF32 : DType::kBF16;
+}
+
 template <int kPacks>
-bool usual_rows(int64_t width, std::initializer_list<Elements> operands) {
-  for (const Elements& e : operands)
-    if (e.data && e.dtype != DType::kBF16) return false;
-  return width == kPacks * 256;
+RowTypes row_types(int64_t width, std::initializer_list<Elements> stream,
+                   std::initializer_list<Elements> others) {
+  const auto are = [](DType dtype, std::initializer_list<Elements> operands) {
+    for (const Elements& e : operands)
+      if (e.data && e.dtype != dtype) return false;
+    return true;
+  };
+  if (width != kPacks * 256 || !are(DType::kBF16, others)) return RowTypes::kAny;
+  for (const RowTypes types : {RowTypes::kNarrow, RowTypes::kWide})
+    if (are(stream_type(types), stream)) return types;
+  return RowTypes::kAny;
 }
 
 // The moments of a row in memory, computed by a whole block.

@@ -104,12 +104,6 @@ struct Activate {
   }
 };
 
-__device__ inline float rounded_to(DType dtype, float value) {
-  if (dtype == DType::kBF16) return __bfloat162float(__float2bfloat16_rn(value));
-  if (dtype == DType::kF16) return __half2float(__float2half_rn(value));
-  return value;
-}
-
 template <typename Before, int kPacks>
 __global__ void __launch_bounds__(kMostWarps * 32) rows_kernel(const __grid_constant__ RowsArgs p) {
   const int threads = p.warps * 32;

@@ -12,9 +12,9 @@ namespace vitrail::cuda {
 
 inline constexpr int kSegmentThreads = 256;
 
-// The segment a chunk belongs to: the last that starts at or before it.
+// The index of the segment a chunk belongs to: the last that starts at or before it.
 template <typename Segments>
-__device__ const auto& segment_of(const Segments& segments, int64_t chunk) {
+__device__ int segment_index(const Segments& segments, int64_t chunk) {
   int low = 0, high = segments.count - 1;
   while (low < high) {
     const int middle = (low + high + 1) / 2;
@@ -23,11 +23,11 @@ __device__ const auto& segment_of(const Segments& segments, int64_t chunk) {
     else
       high = middle - 1;
   }
-  return segments.items[low];
+  return low;
 }
 template <typename Segments>
 __device__ const auto& block_segment(const Segments& segments) {
-  return segment_of(segments, blockIdx.x);
+  return segments.items[segment_index(segments, blockIdx.x)];
 }
 
 // Calls body(places) for this thread's groups of a chunk.

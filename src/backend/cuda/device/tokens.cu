@@ -2,8 +2,8 @@
 // eight elements at a time where every row starts on a multiple of eight (four in a move to f32), else one.
 #include <algorithm>
 
-#include "backend/cuda/device/elements.cuh"
 #include "backend/cuda/device/families.cuh"
+#include "backend/cuda/device/packs.cuh"
 #include "backend/cuda/device/session.cuh"
 
 namespace vitrail::cuda {
@@ -37,30 +37,67 @@ __device__ const TokenPart* part_of(const TokenMoveCall& call, int64_t token) {
   return nullptr;
 }
 
-constexpr int kFlight = 3;  // pieces a lane loads at once
-
-// Each row of lanes copies one token of some images.
+// A few elements as they lie in memory: many are loaded before the first is converted.
 template <int kWidth>
+struct Piece {
+  Pack raw = {};
+
+  __device__ void load(const Elements& x, int64_t i) {
+    if constexpr (kWidth == 8) {
+      raw = fetch(x, i);
+    } else if constexpr (kWidth == 4) {
+      if (x.dtype == DType::kF32) {
+        raw.low = *reinterpret_cast<const uint4*>(static_cast<const float*>(x.data) + i);
+      } else {
+        const uint2 two = *reinterpret_cast<const uint2*>(static_cast<const uint16_t*>(x.data) + i);
+        raw.low.x = two.x, raw.low.y = two.y;
+      }
+    } else {
+      raw.low.x = __float_as_uint(x.get(i));
+    }
+  }
+  __device__ void convert(DType dtype, float (&v)[kWidth]) const {
+    float eight[8];
+    unpack(raw, kWidth == 1 ? DType::kF32 : dtype, eight);
+#pragma unroll
+    for (int j = 0; j < kWidth; ++j) v[j] = eight[j];
+  }
+};
+
+// Each row of lanes copies one token of some images, some columns of all of them after others.
+template <int kWidth, bool kPositions>
 __global__ void move_kernel(const __grid_constant__ TokenMoveCall call) {
-  constexpr int kStep = kLanes * kWidth;
+  constexpr int kStep = kLanes * kWidth, kFlight = kWidth == 4 ? 6 : 3;  // pieces a lane loads at once
   const int64_t token = static_cast<int64_t>(blockIdx.x) * blockDim.y + threadIdx.y;
   if (token >= call.tokens) return;
   const TokenPart* part = part_of(call, token);
-  for (int64_t image = blockIdx.y; image < call.images; image += gridDim.y) {
-    const int64_t to = (image * call.tokens + token) * call.width;
-    const int64_t from =
-        part ? part->offset + image * part->image_stride + (token - part->first) * part->token_stride : 0;
-    for (int64_t c = threadIdx.x * kWidth; c < call.width; c += kFlight * kStep) {
-      float v[kFlight][kWidth] = {};
+  const DType dtype = part ? part->source.dtype : DType::kF32;
+  for (int64_t c = threadIdx.x * kWidth; c < call.width; c += kFlight * kStep) {
+    Piece<kWidth> positions[kFlight];
+#pragma unroll
+    for (int u = 0; u < kFlight; ++u)
+      if (kPositions && c + u * kStep < call.width)
+        positions[u].load(call.positions, token * call.width + c + u * kStep);
+    for (int64_t image = blockIdx.y; image < call.images; image += gridDim.y) {
+      const int64_t to = (image * call.tokens + token) * call.width + c;
+      const int64_t from =
+          part ? part->offset + image * part->image_stride + (token - part->first) * part->token_stride : 0;
+      Piece<kWidth> pieces[kFlight];
 #pragma unroll
       for (int u = 0; u < kFlight; ++u)
-        if (part && c + u * kStep < call.width) read<kWidth>(part->source, from + c + u * kStep, v[u]);
+        if (part && c + u * kStep < call.width) pieces[u].load(part->source, from + c + u * kStep);
 #pragma unroll
       for (int u = 0; u < kFlight; ++u) {
         if (c + u * kStep >= call.width) break;
+        float v[kWidth], position[kWidth];
+        pieces[u].convert(dtype, v);
+        if constexpr (kPositions) positions[u].convert(call.positions.dtype, position);
 #pragma unroll
-        for (int j = 0; j < kWidth; ++j) v[u][j] *= part ? part->factor : 0.0f;
-        write<kWidth>(call.out, to + c + u * kStep, v[u]);
+        for (int j = 0; j < kWidth; ++j) {
+          v[j] *= part ? part->factor : 0.0f;
+          if constexpr (kPositions) v[j] = rounded_to(call.rounded, v[j]) + position[j];
+        }
+        write<kWidth>(call.out, to + u * kStep, v);
       }
     }
   }
@@ -161,18 +198,25 @@ void max_grad(Session& session, const TokenMaxCall& call) {
   launch_max(session, call, max_grad_kernel);
 }
 
+template <bool kPositions>
+void launch_move(Session& session, const TokenMoveCall& call) {
+  const dim3 block(kLanes, static_cast<unsigned>(std::min<int64_t>(call.tokens, 8)));
+  // Where there are enough images for all multiprocessors, a block reads its positions once for several.
+  const int64_t tokens = blocks_for(call.tokens, block.y), enough = 16 * session.processors / tokens + 1;
+  const int64_t images = std::min<int64_t>(call.images, kPositions ? enough : 65535);
+  const dim3 grid(static_cast<unsigned>(tokens), static_cast<unsigned>(images));
+  if (call.width % 8 == 0 && call.out.dtype == DType::kF32)
+    move_kernel<4, kPositions><<<grid, block, 0, session.stream>>>(call);
+  else if (call.width % 8 == 0)
+    move_kernel<8, kPositions><<<grid, block, 0, session.stream>>>(call);
+  else
+    move_kernel<1, kPositions><<<grid, block, 0, session.stream>>>(call);
+  check_launch("move_tokens");
+}
+
 void move(Session& session, const TokenMoveCall& call) {
   if (call.images * call.tokens * call.width == 0) return;
-  const dim3 block(kLanes, static_cast<unsigned>(std::min<int64_t>(call.tokens, 8)));
-  const dim3 grid(blocks_for(call.tokens, block.y),
-                  static_cast<unsigned>(std::min<int64_t>(call.images, 65535)));
-  if (call.width % 8 == 0 && call.out.dtype == DType::kF32)
-    move_kernel<4><<<grid, block, 0, session.stream>>>(call);
-  else if (call.width % 8 == 0)
-    move_kernel<8><<<grid, block, 0, session.stream>>>(call);
-  else
-    move_kernel<1><<<grid, block, 0, session.stream>>>(call);
-  check_launch("move_tokens");
+  call.positions.data ? launch_move<true>(session, call) : launch_move<false>(session, call);
 }
 
 template <int kWidth, int kRows>

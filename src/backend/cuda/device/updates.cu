@@ -64,21 +64,37 @@ __device__ void update_group(const UpdateRule& rule, const UpdateRates& rates, c
 #pragma unroll
   for (int j = 0; j < kGroup; ++j) w[j] -= fmaf(direction[j], rates.lr, w[j] * rates.shrink);
   write_group(s.param, at, w);
+  if (s.copy.data) write_group(s.copy, at, w);
   write_group(s.sum, at, Group{});
   if (has_m) write_group(s.m, at, m);
   if constexpr (Rule::kHasV) write_group(s.v, at, v);
 }
 
-// Blocks loop over the chunks, so that the rates that all parameters share are computed once per block.
-// kFull: all operands are f32.
+// The blocks that a multiprocessor runs at once: as many are launched.
+template <bool kFull>
+constexpr int kBlocksAProcessor = kFull ? 4 : 3;
+
+// A block updates neighbouring chunks, so that the rates that all parameters share are computed once, and the
+// segment is searched for once.
+// kFull: all operands are f32, but for a copy in bf16.
 template <typename Rule, bool kFull>
-__global__ void __launch_bounds__(kSegmentThreads) update_kernel(const __grid_constant__ UpdateCall call) {
+__global__ void __launch_bounds__(kSegmentThreads, kBlocksAProcessor<kFull>)
+    update_kernel(const __grid_constant__ UpdateCall call) {
   UpdateRates rates = block_rates(call.rule, Rule::kCorrects);
-  for (int64_t chunk = blockIdx.x; chunk < call.segments.chunks; chunk += gridDim.x) {
-    UpdateSegment s = segment_of(call.segments, chunk);
-    if constexpr (kFull) s.param.dtype = s.sum.dtype = s.m.dtype = s.v.dtype = DType::kF32;
+  const int64_t first = call.segments.chunks * blockIdx.x / gridDim.x;
+  const int64_t last = call.segments.chunks * (blockIdx.x + 1) / gridDim.x;
+  int index = segment_index(call.segments, first);
+  for (int64_t chunk = first; chunk < last; ++chunk) {
+    if (index + 1 < call.segments.count && call.segments.items[index + 1].first_chunk <= chunk) ++index;
+    UpdateSegment s = call.segments.items[index];
+    if constexpr (kFull) {
+      s.param.dtype = s.sum.dtype = s.m.dtype = s.v.dtype = DType::kF32;
+      s.copy.dtype = DType::kBF16;
+    }
     if (rates.skip) {
       clear_sums(s, chunk);
+      if (s.copy.data)
+        each_group(s, chunk, [&](const auto& at) { write_group(s.copy, at, read_group(s.param, at)); });
       continue;
     }
     fit_rates(rates, *call.rule.step, s);
@@ -86,20 +102,25 @@ __global__ void __launch_bounds__(kSegmentThreads) update_kernel(const __grid_co
   }
 }
 
-constexpr int kBlocksAProcessor = 8;
-
 bool all_full(const UpdateCall& call) {
-  for (int i = 0; i < call.segments.count; ++i)
-    for (const Operand& o : {call.segments.items[i].param, call.segments.items[i].sum,
-                             call.segments.items[i].m, call.segments.items[i].v})
+  for (int i = 0; i < call.segments.count; ++i) {
+    const UpdateSegment& s = call.segments.items[i];
+    for (const Operand& o : {s.param, s.sum, s.m, s.v})
       if (o.data && o.dtype != DType::kF32) return false;
+    if (s.copy.data && s.copy.dtype != DType::kBF16) return false;
+  }
   return true;
+}
+
+template <typename Rule, bool kFull>
+void launch_update(Session& session, const UpdateCall& call) {
+  launch_segments(session, update_kernel<Rule, kFull>, call, "update",
+                  int64_t{kBlocksAProcessor<kFull>} * session.processors);
 }
 
 template <typename Rule>
 void update(Session& session, const UpdateCall& call) {
-  launch_segments(session, all_full(call) ? update_kernel<Rule, true> : update_kernel<Rule, false>, call,
-                  "update", int64_t{kBlocksAProcessor} * session.processors);
+  all_full(call) ? launch_update<Rule, true>(session, call) : launch_update<Rule, false>(session, call);
 }
 
 }  // namespace

@@ -1,0 +1,95 @@
+#include <gtest/gtest.h>
+
+#include "ops/elementwise.h"
+#include "ops/layernorm.h"
+#include "passes/passes.h"
+#include "passes/precision.h"
+#include "tiny_training.h"
+
+namespace vitrail {
+namespace {
+
+Program low_step(DType residual, Recompute level = Recompute::kNone) {
+  Program low = precision(record_step(tiny_vit(2)), {.compute = DType::kBF16, .residual = residual}).program;
+  return fuse(join_row_sums(join_residuals(recompute(std::move(low), {.level = level}))));
+}
+
+std::vector<std::string> names_of(const Program& program, std::string_view kind) {
+  std::vector<std::string> names;
+  for (const Node& node : program.nodes)
+    if (node.op->kind() == kind) names.push_back(node.name);
+  return names;
+}
+
+const Node& node_of(const Program& program, std::string_view name) {
+  for (const Node& node : program.nodes)
+    if (node.name == name) return node;
+  throw Error(ErrorKind::kInternal, "no node " + std::string(name));
+}
+
+std::vector<DType> types_of(const Program& program, std::string_view name) {
+  std::vector<DType> types;
+  for (const ValueId id : node_of(program, name).outs) types.push_back(program.values[id].desc.dtype);
+  return types;
+}
+
+TEST(JoinCasts, NormsOfAWideStreamWriteTheTypeThatGemmsRead) {
+  const Program apart = low_step(DType::kF32), joined = join_casts(apart);
+  for (const char* norm : {"blocks.0.norm1", "blocks.1.norm2", "norm"}) {
+    EXPECT_EQ(types_of(apart, norm), std::vector{DType::kF32}) << norm;
+    EXPECT_EQ(types_of(joined, norm), std::vector{DType::kBF16}) << norm;
+  }
+  EXPECT_EQ(node_of(joined, "norm").op->attributes(), "eps=1e-06 to bf16");
+}
+
+TEST(JoinCasts, GradientsOfNormsWriteTheStreamInBothTypes) {
+  const Program joined = join_casts(low_step(DType::kF32));
+  const std::vector<DType> both = {DType::kF32, DType::kF32, DType::kF32, DType::kF32, DType::kBF16};
+  EXPECT_EQ(types_of(joined, "blocks.1.norm1.dx"), both);
+  EXPECT_EQ(types_of(joined, "blocks.0.norm2.dx"), both);
+  EXPECT_EQ(node_of(joined, "blocks.0.norm2.dx").op->attributes(), "eps=1e-06 residual sums and bf16");
+  // No GEMM reads what the first norm leaves.
+  EXPECT_EQ(types_of(joined, "blocks.0.norm1.dx").size(), 3u);
+}
+
+// What stays casts what no norm makes.
+TEST(JoinCasts, OtherCastsStay) {
+  const std::vector<std::string> left = {"images.bf16", "head.bias.f32", "loss.dx.bf16", "tokens.dx.bf16"};
+  for (const Recompute level : {Recompute::kNone, Recompute::kMlp, Recompute::kBlock})
+    EXPECT_EQ(names_of(join_casts(low_step(DType::kF32, level)), "cast"), left) << enum_name(level);
+}
+
+TEST(JoinCasts, JoinsOnceAndNothingWhereTheStreamIsNarrow) {
+  const Program joined = join_casts(low_step(DType::kF32)), narrow = low_step(DType::kBF16);
+  EXPECT_EQ(to_string(join_casts(joined)), to_string(joined));
+  EXPECT_EQ(to_string(join_casts(narrow)), to_string(narrow));
+}
+
+// A norm that something else reads as it is keeps its type.
+TEST(JoinCasts, ANormWithAnotherReaderStays) {
+  Builder b;
+  const TensorDesc x{DType::kF32, {{'B', 2}, {'D', 8}}}, row{DType::kF32, {{'D', 8}}};
+  const ValueId norm =
+      b.add<LayernormOp>({b.input("x", x), b.parameter("w", row), b.parameter("b", row)}, "norm", 1e-6);
+  b.output("low", b.add<CastOp>({norm}, "low", DType::kBF16));
+  b.output("full", norm);
+  const Program program = b.finish();
+  EXPECT_EQ(to_string(join_casts(program)), to_string(program));
+}
+
+// Values in f64, by which kernels are judged, are not rounded.
+TEST(JoinCasts, OpsAnswerForTheirTypes) {
+  for (const DType type : {DType::kF32, DType::kF64}) {
+    const DType low = type == DType::kF64 ? type : DType::kBF16;
+    const TensorDesc x{type, {{'B', 2}, {'D', 8}}}, row{type, {{'D', 8}}};
+    EXPECT_EQ(LayernormOp(1e-6, DType::kBF16).infer(std::vector{x, row, row})[0].dtype, low);
+    const LayernormGradOp grad(1e-6, false, true, true, DType::kBF16);
+    const std::vector<TensorDesc> outs = grad.infer(std::vector{x, row, x, x});
+    ASSERT_EQ(outs.size(), 3u);
+    EXPECT_EQ(outs[grad.sums_at()], row);
+    EXPECT_EQ(outs[grad.copy_at()], (TensorDesc{low, x.shape}));
+  }
+}
+
+}  // namespace
+}  // namespace vitrail
