@@ -4,6 +4,7 @@
 
 #include "backend/cuda/device/elements.cuh"
 #include "backend/cuda/device/families.cuh"
+#include "backend/cuda/device/launch.cuh"
 #include "backend/cuda/device/session.cuh"
 
 namespace vitrail::cuda {
@@ -45,6 +46,7 @@ __global__ void move_kernel(const __grid_constant__ TokenMoveCall call) {
   constexpr int kStep = kLanes * kWidth;
   const int64_t token = static_cast<int64_t>(blockIdx.x) * blockDim.y + threadIdx.y;
   if (token >= call.tokens) return;
+  await_launches();
   const TokenPart* part = part_of(call, token);
   for (int64_t image = blockIdx.y; image < call.images; image += gridDim.y) {
     const int64_t to = (image * call.tokens + token) * call.width;
@@ -166,13 +168,10 @@ void move(Session& session, const TokenMoveCall& call) {
   const dim3 block(kLanes, static_cast<unsigned>(std::min<int64_t>(call.tokens, 8)));
   const dim3 grid(blocks_for(call.tokens, block.y),
                   static_cast<unsigned>(std::min<int64_t>(call.images, 65535)));
-  if (call.width % 8 == 0 && call.out.dtype == DType::kF32)
-    move_kernel<4><<<grid, block, 0, session.stream>>>(call);
-  else if (call.width % 8 == 0)
-    move_kernel<8><<<grid, block, 0, session.stream>>>(call);
-  else
-    move_kernel<1><<<grid, block, 0, session.stream>>>(call);
-  check_launch("move_tokens");
+  const auto kernel = call.width % 8 != 0                ? move_kernel<1>
+                      : call.out.dtype == DType::kF32 ? move_kernel<4>
+                                                      : move_kernel<8>;
+  launch_early(session, "move_tokens", kernel, {grid, block}, call);
 }
 
 template <int kWidth, int kRows>
