@@ -35,6 +35,7 @@ struct EngineOptions {
   DType dtype = DType::kF32;                   // f64 is for the reference backend
   DType compute = DType::kF32;                 // bf16, f16: activations and weights of GEMMs (GPU)
   Arithmetic arithmetic = Arithmetic::kExact;  // in the GEMMs of the blocks; see docs/precision.md
+  bool rounds_few_rows = false;                // in GEMMs of so few rows that it takes longer, too
   bool fuse = true;
   bool check_reference = false;  // run every node on the reference backend too and stop at a difference
   bool parallel_heads = true, parallel_rows = true, parallel_softmax = true;

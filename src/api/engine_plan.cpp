@@ -28,9 +28,19 @@ ExecutionPlan plan_inference(const VitConfig& config, const EngineOptions& optio
   return plan_execution(engine_program(config, options), backend, device);
 }
 
+namespace {
+bool has_packed(const ExecutionPlan& plan) {
+  return std::any_of(plan.program.values.begin(), plan.program.values.end(),
+                     [](const Value& value) { return value.persistent() && !value.desc.packing.empty(); });
+}
+}  // namespace
+
+// Weights that were packed for fp8 are multiplied in fp8, by any number of rows.
 ExecutionPlan plan_sharing(const VitConfig& config, const EngineOptions& options, const ExecutionPlan& base) {
   const auto layout = std::make_shared<PersistentLayout>(*base.memory.persistent);
-  Program program = engine_program(config, options);
+  EngineOptions own = options;
+  own.rounds_few_rows = options.rounds_few_rows || has_packed(base);
+  Program program = engine_program(config, own);
   for (Value& value : program.values)
     if (value.kind == ValueKind::kParameter && layout->has(value.name))
       value.desc = layout->at(value.name).desc;
@@ -53,12 +63,13 @@ Program engine_program(const VitConfig& config, const EngineOptions& options, co
   if (how.active()) require_divisible_heads(config.heads, how.mesh);
   VT_CHECK(options.batch >= how.mesh.size(Axis::kData), "%lld images for %s",
            static_cast<long long>(options.batch), to_string(how.mesh).c_str());
-  const Rewrites rewrites{
+  Rewrites rewrites{
       .arithmetic = options.arithmetic,
       .precision = {.compute = options.compute, .residual = options.compute, .keep_masters = false},
       .distribution = how,
       .fuse = options.fuse,
       .traits = find_backend(options.backend).traits()};
+  if (options.rounds_few_rows) rewrites.traits.fp8_rows = 0;
   return inference_program(std::move(recorded), rewrites, after);
 }
 

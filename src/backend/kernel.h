@@ -35,6 +35,11 @@ struct KernelArgs {
   std::span<const TensorView> ins, outs;
   std::span<std::byte> scratch;
   const LaunchContext& context;
+  // One bit for each of the first inputs: set for a parameter in a program that updates nothing, which a
+  // kernel may read while earlier nodes still run.
+  uint64_t fixed = 0;
+
+  bool is_fixed(int input) const { return input < 64 && fixed >> input & 1; }
 };
 
 // The packed layout that a kernel wants for one of its parameters.

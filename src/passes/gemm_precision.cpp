@@ -1,4 +1,4 @@
-// The pass that lets the GEMMs of the blocks compute in a lower precision.
+// The pass that lets the GEMMs of the blocks compute in a lower precision, where they have enough rows.
 #include "passes/passes.h"
 
 namespace vitrail {
@@ -7,11 +7,15 @@ namespace {
 bool is_block_gemm(const Node& node) {
   return is<LinearOp>(*node.op) && node.block >= 0 && node.part != ModelPart::kAdapter;
 }
+int64_t rows_of(const Node& node, const Program& program) {
+  return linear_extents(program.values[node.ins[0]].desc.shape, program.values[node.ins[1]].desc.shape).m;
+}
 }  // namespace
 
-Program gemm_precision(Program program, Arithmetic arithmetic) {
+Program gemm_precision(Program program, Arithmetic arithmetic, int64_t least_rows) {
   for (Node& node : program.nodes)
-    if (is_block_gemm(node)) node.op = std::make_shared<LinearOp>(arithmetic);
+    if (is_block_gemm(node) && rows_of(node, program) >= least_rows)
+      node.op = std::make_shared<LinearOp>(arithmetic);
   return program;
 }
 

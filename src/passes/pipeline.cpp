@@ -100,6 +100,11 @@ bool makes_few_launches(const Rewrites& r) {
   return r.traits.few_launches && r.fuse;
 }
 
+// Of a GEMM in the wanted arithmetic. Programs are recorded with the rows of all ranks.
+int64_t least_rows(const Rewrites& r) {
+  return r.arithmetic == Arithmetic::kFp8 ? r.traits.fp8_rows * r.distribution.mesh.size(Axis::kData) : 0;
+}
+
 int sample_rank(const Rewrites& r) {
   return r.distribution.mesh.coordinate(Axis::kData);
 }
@@ -115,7 +120,7 @@ Program gathered(Program program, const Rewrites& r, const std::vector<Bucket>& 
 
 Program inference_program(Program recorded, const Rewrites& r, const AfterPass& after, const ZeroPlan& zero) {
   Pipeline p(kInferencePasses, std::move(recorded), after);
-  p.pass("gemm_precision", gemm_precision(p.take(), r.arithmetic));
+  p.pass("gemm_precision", gemm_precision(p.take(), r.arithmetic, least_rows(r)));
   PreciseProgram precise = precision(p.take(), r.precision);
   p.pass("precision", lowered(precise, r));
   const std::vector<int> begins = has_stages(r) ? stage_begins(p.program(), r) : std::vector<int>{};
@@ -132,7 +137,7 @@ MicroProgram micro_program(Program recorded, const DifferentiateOptions& descent
                            const AfterPass& after) {
   const bool few_launches = makes_few_launches(r);
   Pipeline p(kMicroPasses, std::move(recorded), after);
-  p.pass("gemm_precision", gemm_precision(p.take(), r.arithmetic));
+  p.pass("gemm_precision", gemm_precision(p.take(), r.arithmetic, least_rows(r)));
   p.pass("differentiate", differentiate(p.take(), descent));
   PreciseProgram precise = precision(p.take(), r.precision);
   p.pass("precision", lowered(precise, r));

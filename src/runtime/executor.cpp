@@ -24,6 +24,7 @@ Executor::Executor(const ExecutionPlan& plan, const PersistentStore& store, Rank
       timed_(!rank.hardware->records()),
       collectives_(collective_runner(rank)),
       uploads_(rank) {
+  for (const Node& node : plan.program.nodes) updates_ = updates_ || !node.op->updates().empty();
   VT_CHECK(!shared || shared->bytes() >= plan.memory.transient_bytes, "the shared arena is too small");
   VT_CHECK(!staging || staging->bytes() >= plan.memory.staging_bytes, "the shared staging is too small");
   for (size_t i = 0; i < plan.program.nodes.size(); ++i) {
@@ -50,6 +51,19 @@ TensorView Executor::view(ValueId id) const {
   return {(placement.staged ? staging_ : arena_) + placement.offset, plan_.program.values[id].desc};
 }
 
+// The first kernel may follow a program that updates parameters, so none are fixed for it.
+uint64_t Executor::fixed_inputs(size_t node_index) const {
+  const std::vector<ValueId>& ins = plan_.program.nodes[node_index].ins;
+  const auto before = plan_.choices.begin() + static_cast<std::ptrdiff_t>(node_index);
+  const bool first = std::all_of(plan_.choices.begin(), before,
+                                 [](const NodeChoice& choice) { return choice.launches.empty(); });
+  uint64_t fixed = 0;
+  if (updates_ || first) return fixed;
+  for (size_t i = 0; i < std::min<size_t>(ins.size(), 64); ++i)
+    if (plan_.program.values[ins[i]].kind == ValueKind::kParameter) fixed |= uint64_t{1} << i;
+  return fixed;
+}
+
 std::vector<Executor::Step> Executor::bind(size_t node_index) const {
   const Node& node = plan_.program.nodes[node_index];
   const NodeChoice& choice = plan_.choices[node_index];
@@ -64,7 +78,8 @@ std::vector<Executor::Step> Executor::bind(size_t node_index) const {
             .op = node.op.get(),
             .ins = {},
             .outs = {},
-            .scratch = {arena_ + scratch.offset, scratch.bytes}};
+            .scratch = {arena_ + scratch.offset, scratch.bytes},
+            .fixed = fixed_inputs(node_index)};
   for (ValueId id : node.ins) step.ins.push_back(view(id));
   for (ValueId id : node.outs) step.outs.push_back(view(id));
   steps.push_back(std::move(step));
@@ -155,7 +170,7 @@ void Executor::run_node(size_t node) {
         if (out.desc().elems() > 0) rank_.hardware->clear(out.data(), out.desc().bytes());
       continue;
     }
-    step.kernel->run({*step.op, step.ins, step.outs, step.scratch, context});
+    step.kernel->run({*step.op, step.ins, step.outs, step.scratch, context, step.fixed});
   }
   collectives_->poll();
 }

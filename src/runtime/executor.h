@@ -71,10 +71,12 @@ class Executor {
     std::vector<TensorView> ins, outs;
     std::span<std::byte> scratch;
     bool empty = false;  // it writes nothing, since its shard is empty
+    uint64_t fixed = 0;  // KernelArgs::fixed
   };
   static bool is_empty(const Step& step);
   void run_beside(size_t index);
   void begin_turn(const Node& node);
+  uint64_t fixed_inputs(size_t node) const;
   std::vector<Step> bind(size_t node) const;
   void bind_members(size_t node, std::vector<Step>& steps) const;
   void run_node(size_t node);
@@ -95,6 +97,7 @@ class Executor {
   bool timed_;
   bool ran_ = false;
   bool exchanges_ = false;  // the program has collectives
+  bool updates_ = false;    // the program changes persistent values
   int spoilt_ = 0;          // captures that another thread invalidated
   std::unique_ptr<RecordedPieces> recorded_;
   std::unique_ptr<CollectiveRunner> collectives_;

@@ -28,7 +28,8 @@ EngineOptions options_for(Arithmetic arithmetic) {
   return {.backend = "cuda",
           .batch = 3,
           .compute = arithmetic == Arithmetic::kFp8 ? DType::kBF16 : DType::kF32,
-          .arithmetic = arithmetic};
+          .arithmetic = arithmetic,
+          .rounds_few_rows = true};
 }
 
 std::vector<Arithmetic> kinds_here() {

@@ -107,7 +107,7 @@ TEST(CudaHopper, TakesGemmsOf16BitsAndWhatItsEndingsDo) {
 TEST(CudaHopper, RunsUnaskedInPlaceOfAPassOverManyRows) {
   const TensorDesc row{kHalf, {f}};
   EXPECT_EQ(chosen(gemm({bias, gelu}, {row}, kHalf, 3000)), "hopper");
-  EXPECT_EQ(chosen(gemm({bias, gelu}, {row}, kHalf, 197)), "cublaslt") << "few rows";
+  EXPECT_EQ(chosen(gemm({bias, gelu}, {row}, kHalf, 197)), "hopper_small") << "few rows";
   EXPECT_EQ(chosen(gemm({bias}, {row}, kHalf, 3000)), "cublaslt") << "no pass";
   EXPECT_EQ(chosen(gemm({bias, gelu}, {{kFull, {f}}}, kFull, 3000)), "cublaslt");
   DeviceInfo older = h200;

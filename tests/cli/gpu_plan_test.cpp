@@ -96,10 +96,12 @@ TEST(GpuPlan, Fp8HalvesTheWeightsAndTf32IsPlainF32InMemory) {
   const auto bytes = [](const nlohmann::json& answer) {
     return answer["memory"]["parameters"].get<double>();
   };
-  const auto half = plan("bf16"), eighth = plan("fp8"), full = plan("f32"), tf32 = plan("tf32");
-  EXPECT_LT(bytes(eighth), 0.52 * bytes(half));
-  EXPECT_EQ(bytes(tf32), bytes(full));
   const std::vector<std::string> batch = {"--batch", "64"};
+  const auto half = plan("bf16"), full = plan("f32"), tf32 = plan("tf32");
+  // But for those of the last block that only the class tokens pass through: too few rows.
+  EXPECT_LT(bytes(plan("fp8", batch)), 0.56 * bytes(half));
+  EXPECT_EQ(bytes(plan("fp8")), bytes(half)) << "one image has too few rows";
+  EXPECT_EQ(bytes(tf32), bytes(full));
   EXPECT_LT(plan("fp8", batch)["run_s"].get<double>(), plan("bf16", batch)["run_s"].get<double>());
   EXPECT_LT(plan("tf32", batch)["run_s"].get<double>(), 0.5 * plan("f32", batch)["run_s"].get<double>());
   const std::vector<std::string> train = {"--train", "--classes", "10", "--batch", "64"};

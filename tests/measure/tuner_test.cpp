@@ -63,9 +63,9 @@ TEST(TuneGpu, OffersEachGemmOnceWithAllItsKernels) {
   for (size_t i = 0; i < gemms.size(); ++i) {
     const PlannedGemm& gemm = gemms[i];
     EXPECT_EQ(listed(gemm, "cublaslt"), 16u) << gemm.key.op;
-    EXPECT_EQ(listed(gemm, "hopper"), gemm.key.op.starts_with("linear") ? 1u : 0u) << gemm.key.op;
+    EXPECT_EQ(listed(gemm, "hopper"), gemm.key.op.starts_with("linear") ? 2u : 1u) << gemm.key.op;
     EXPECT_EQ(listed(gemm, "tiled"), 0u) << gemm.key.op;
-    EXPECT_STREQ(gemm.kernels.front()->name, "cublaslt");
+    EXPECT_STREQ(gemm.kernels.front()->name, "hopper_small") << "few rows";
     EXPECT_EQ(gemm.key.isa, 90);
     for (size_t j = 0; j < i; ++j) EXPECT_FALSE(gemms[j].key == gemm.key) << gemm.key.op;
   }
@@ -106,7 +106,7 @@ TEST(TuneGpu, ATableDecidesForItsGemmAlone) {
   EXPECT_EQ(changed, 12);
   EXPECT_EQ(plan.memory.peak_bytes(), tuned.memory.peak_bytes());
   // What is tuned already is measured against the usual kernel all the same.
-  EXPECT_STREQ(gemms_to_tune({&tuned})[0].kernels.front()->name, "cublaslt");
+  EXPECT_STREQ(gemms_to_tune({&tuned})[0].kernels.front()->name, "hopper_small");
 }
 
 TEST(TuneGpu, TheUsualKernelStaysUnlessOneIsClearlyFaster) {

@@ -127,12 +127,13 @@ OpCase enlarged(OpCase c, int64_t rows, int64_t wanted) {
   return c;
 }
 
-// GEMMs that our own kernel accepts, with about so many rows; those that differ in rows alone appear once.
-std::vector<OpCase> hopper_cases(const RunSettings& settings, int64_t rows) {
+// GEMMs that an own kernel accepts, with about so many rows; those that differ in rows alone appear once.
+std::vector<OpCase> hopper_cases(const RunSettings& settings, int64_t rows,
+                                 std::string_view kernel = "hopper") {
   const DeviceInfo device = planned_cuda_device("GPU", 90, 132);
   const auto takes = [&](const OpCase& c, const Kernel& one) {
     const std::vector<TensorDesc> ins = input_descs(c, c.ins, settings), outs = c.op->infer(ins);
-    return std::string_view(one.name) == "hopper" && one.declines({*c.op, ins, outs}, device).empty();
+    return one.name == kernel && one.declines({*c.op, ins, outs}, device).empty();
   };
   std::vector<OpCase> cases;
   std::set<std::tuple<std::string, std::string, int64_t, int64_t>> seen;
@@ -150,13 +151,13 @@ std::vector<OpCase> hopper_cases(const RunSettings& settings, int64_t rows) {
   return cases;
 }
 
-// Runs our own kernel against the reference.
-void expect_right(const OpCase& c, RunSettings settings) {
+// Runs an own kernel against the reference.
+void expect_right(const OpCase& c, RunSettings settings, const char* kernel = "hopper") {
   const std::vector<Values> inputs = make_inputs(c, settings);
   const std::vector<Result> wanted = run_op(c, c.ins, inputs, {});
   OpJudge judge(c, inputs, wanted);
   settings.backend = "cuda";
-  settings.kernel = "hopper";
+  settings.kernel = kernel;
   const std::vector<Result> found = run_op(c, c.ins, inputs, settings);
   expect_near(c, judge, settings, found);
   settings.runs = 3;
@@ -200,6 +201,25 @@ TEST(CudaHopper, GroupsTakeTurnsOverManyTiles) {
       ++ran;
     }
   EXPECT_EQ(ran, names.size());
+}
+
+TEST(CudaHopperSmall, HasCasesOfAllItTakes) {
+  for (const Mode& mode : kModes) {
+    std::set<std::string> names;
+    for (const OpCase& c : hopper_cases(reference(mode), 1, "hopper_small")) names.insert(c.name);
+    for (const char* name :
+         {"linear_deep", "fused_linear_bias_deep", "fused_linear_bias_gelu_wide",
+          "fused_linear_bias_add_wide", "fused_linear_bias_add_long", "fused_linear_bias_scale_add_deep"})
+      EXPECT_EQ(names.contains(name), mode.dtype != DType::kF32) << name << " in " << to_string(mode.dtype);
+  }
+}
+
+TEST(CudaHopperSmall, GivesWhatTheReferenceGives) {
+  if (const std::string problem = hopper_problem(); !problem.empty()) GTEST_SKIP() << problem;
+  for (const Mode& mode : kModes)
+    for (const int64_t rows : {1, 100, 1500})
+      for (const OpCase& c : hopper_cases(reference(mode), rows, "hopper_small"))
+        expect_right(c, reference(mode), "hopper_small");
 }
 
 INSTANTIATE_TEST_SUITE_P(Ops, OpTest, testing::ValuesIn(op_cases()),

@@ -4,6 +4,7 @@
 
 #include "models/vit.h"
 #include "ops/fused.h"
+#include "passes/pipeline.h"
 #include "tiny_training.h"
 
 namespace vitrail {
@@ -77,6 +78,34 @@ TEST(ReduceGemms, ProductsOfOneArithmeticMayFormChains) {
   const Program training = fuse(record_step(tiny(), {}, nullptr, Arithmetic::kFp8), options);
   for (const Node& node : training.nodes)  // the gradient of fc2's weight reads what the gelu makes
     EXPECT_EQ(node.op->kind().find("gelu+linear"), std::string_view::npos);
+}
+
+TEST(ReduceGemms, FewRowsStayExact) {
+  VitRecordOptions options;
+  options.batch = 2;
+  const auto rounded = [&](int64_t least_rows) {
+    std::vector<std::string> names;
+    for (const Node& node : gemm_precision(record_vit(tiny(), options), Arithmetic::kFp8, least_rows).nodes)
+      if (arithmetic_of(*node.op) == Arithmetic::kFp8) names.push_back(node.name);
+    return names;
+  };
+  // Two images of 17 tokens; the last block has two rows after its attention, of the class tokens.
+  EXPECT_EQ(rounded(2).size(), 8u);
+  EXPECT_EQ(rounded(34),
+            (std::vector<std::string>{"blocks.0.attn.qkv", "blocks.0.attn.proj", "blocks.0.mlp.fc1",
+                                      "blocks.0.mlp.fc2", "blocks.1.attn.qkv"}));
+  EXPECT_TRUE(rounded(35).empty());
+}
+
+TEST(ReduceGemms, AProgramOfFewRowsIsThatOf16Bits) {
+  const auto program = [](Arithmetic arithmetic, int64_t fp8_rows) {
+    Rewrites rewrites{.arithmetic = arithmetic};
+    rewrites.traits.fp8_rows = fp8_rows;
+    return to_string(inference_program(record_vit(tiny(), {}), rewrites));
+  };
+  EXPECT_EQ(program(Arithmetic::kFp8, 18), program(Arithmetic::kExact, 18));
+  EXPECT_NE(program(Arithmetic::kFp8, 17), program(Arithmetic::kExact, 17));
+  EXPECT_NE(program(Arithmetic::kInt8, 18), program(Arithmetic::kExact, 18)) << "the rule is fp8's";
 }
 
 TEST(ReduceGemms, AdaptersStayExact) {

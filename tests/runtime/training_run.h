@@ -57,6 +57,8 @@ inline DeviceInfo device_of(const StepSettings& s) {
 inline ExecutionPlan plan_training(const VitConfig& config, const StepSettings& s,
                                    std::shared_ptr<PersistentLayout> layout = nullptr) {
   const Backend& backend = find_backend(s.backend);
+  RewriteTraits traits = backend.traits();
+  traits.fp8_rows = 0;  // the models are small
   Recorded recorded = record_loss(config, s.record);
   Program program = micro_program(std::move(recorded.program), {.seed = recorded.seed, .trained = s.trained},
                                   {.arithmetic = s.arithmetic,
@@ -64,7 +66,7 @@ inline ExecutionPlan plan_training(const VitConfig& config, const StepSettings& 
                                    .recompute = s.again,
                                    .join = s.joined,
                                    .fuse = s.fused,
-                                   .traits = backend.traits()})
+                                   .traits = traits})
                         .program;
   return plan_execution(std::move(program), backend, device_of(s),
                         {.pack = false, .layout = std::move(layout)});

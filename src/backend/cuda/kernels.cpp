@@ -32,11 +32,14 @@ bool is_fp8(const Op& gemm) {
   return arithmetic_of(gemm) == Arithmetic::kFp8;
 }
 
+// As measured on an H200, in ViT-B/16 (docs/precision.md).
+constexpr int64_t kFp8Rows = 5000;
+
 class CudaBackend : public Backend {
  public:
   const char* name() const override { return "cuda"; }
   RewriteTraits fusing() const override {
-    return {.norms = is_fp8, .chains = is_fp8, .positions = true, .few_launches = true};
+    return {.norms = is_fp8, .chains = is_fp8, .positions = true, .fp8_rows = kFp8Rows, .few_launches = true};
   }
   std::string lacks(Arithmetic arithmetic, const DeviceInfo& device) const override {
     return cuda::lacks_arithmetic(arithmetic, device);

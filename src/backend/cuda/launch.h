@@ -48,8 +48,9 @@ std::optional<TuneKey> gemm_key(const NodeView& node, const DeviceInfo& device);
 // Why a GPU has no GEMMs of this arithmetic, whatever their sizes; empty: it may have some.
 std::string lacks_arithmetic(Arithmetic arithmetic, const DeviceInfo& device);
 
-// The GEMM kernel of launch_hopper.cpp, one of gemm_kernels().
+// The GEMM kernels of launch_hopper.cpp and launch_hopper_small.cpp, two of gemm_kernels().
 Kernel hopper_gemm_kernel();
+Kernel hopper_small_kernel();
 
 // The kernel lists, one for each file launch_*.cpp.
 std::vector<OpKernels> gemm_kernels();

@@ -177,7 +177,7 @@ std::optional<TuneKey> gemm_key(const NodeView& node, const DeviceInfo& device) 
 std::vector<OpKernels> gemm_kernels() {
   std::vector<Kernel> kernels = library_kernels(std::make_integer_sequence<int, kMostAlgorithms>());
   kernels.push_back(gemm_kernel<Multiplier::kTiles>("tiled product"));
-  kernels.insert(kernels.begin(), hopper_gemm_kernel());
+  kernels.insert(kernels.begin(), {hopper_small_kernel(), hopper_gemm_kernel()});
   std::vector<OpKernels> list;
   for (std::string_view op : {"linear", "linear_dx", "linear_dw", "patch_embed", "patch_embed_dw", "fused"})
     list.push_back({op, kernels});

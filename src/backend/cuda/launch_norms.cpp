@@ -27,7 +27,8 @@ void run_layernorm(const KernelArgs& args) {
   NormCall call{
       .rows = layernorm_rows(args.ins[0].desc(), args.ins[1].desc(), op_of<LayernormOp>(args).eps()),
       .x = operand(args.ins[0]),
-      .y = operand(args.outs[0])};
+      .y = operand(args.outs[0]),
+      .early = args.is_fixed(1) && args.is_fixed(2)};
   call.weight[0] = operand(args.ins[1]), call.bias[0] = operand(args.ins[2]);
   api().norms.norm(session(args), call);
 }

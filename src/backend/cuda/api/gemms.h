@@ -67,6 +67,20 @@ constexpr int hopper_cluster(int64_t m, int64_t n, int64_t processors) {
   return kGain * waves(2) <= waves(1) ? 2 : 1;
 }
 
+// How the result of a GEMM of few rows is cut: into tiles of 64 rows, each computed by `splits` blocks that
+// share its terms, 64 of which make a step.
+struct GemmTile {
+  int columns = 64, splits = 1;
+};
+inline constexpr int kSmallTileRows = 64, kMostSplits = 8, kStepTerms = 64;
+
+// The same, with b transposed always, and d in f32 too.
+struct SmallGemmCall {
+  FusedGemmCall gemm;
+  GemmTile tile;
+  bool early = false;  // b, bias and scale may be read before the launch before this one is done
+};
+
 // out = act(gemm + bias) * scale + residual, or times act's derivative at `slope_at` where that is given; all
 // are [rows, width] but bias and scale, which are [width]. An operand without data is left out. Every type
 // may differ; out may be gemm or residual itself, with the same type.
@@ -88,6 +102,7 @@ struct GemmApi {
   void (*gemm)(Session&, const GemmCall&);              // by cuBLASLt
   void (*tiled_gemm)(Session&, const GemmCall&);        // by an own kernel: any sizes and types
   void (*hopper_gemm)(Session&, const FusedGemmCall&);  // by an own kernel for compute capability 9.0
+  void (*small_gemm)(Session&, const SmallGemmCall&);   // the same for few rows
   void (*finish)(Session&, const FinishCall&);
   void (*gather_patches)(Session&, const PatchesCall&);
 };

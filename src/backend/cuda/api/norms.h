@@ -20,6 +20,7 @@ struct NormCall {
   NormRows rows;
   Operand x, y;
   Operand weight[2] = {}, bias[2] = {};
+  bool early = false;  // weight and bias may be read before the launch before this one is done
 };
 
 // dx, to which `residual` is added where there is one, and sums over rows where they are wanted (null: not).

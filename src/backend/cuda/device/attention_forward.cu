@@ -8,6 +8,7 @@
 #include "backend/cuda/device/attention.cuh"
 #include "backend/cuda/device/attention_forward.cuh"
 #include "backend/cuda/device/attention_tiles.cuh"
+#include "backend/cuda/device/launch.cuh"
 
 namespace vitrail::cuda {
 
@@ -106,6 +107,7 @@ __global__ void __launch_bounds__(kShapes[kShape].warps * 32, kShapes[kShape].bl
   Block<T, kShape> block(call);
   const bool works = 16 * block.start < block.queries();
   QueryFragment q;
+  await_launches();
   if (works) block.fetch_queries(q);
   block.fetch_keys(stage, block.head);
   const int step = static_cast<int>(gridDim.x);
@@ -135,9 +137,8 @@ void launch(Session& session, const AttentionCall& call) {
   const unsigned shares = std::clamp(processors / heads, 1u, blocks_for(call.queries, 4 * 16));
   const auto kernel = short_attention<T, kShape>;
   allow_shared(kernel, turns ? 2 * kBytes : kBytes, "attention_short");
-  kernel<<<dim3(turns ? seats : heads, shares), kNow.warps * 32, turns ? 2 * kBytes : kBytes,
-           session.stream>>>(call);
-  check_launch("attention_short");
+  launch_early(session, "attention_short", kernel,
+               {dim3(turns ? seats : heads, shares), kNow.warps * 32, turns ? size_t{2} * kBytes : kBytes}, call);
 }
 
 }  // namespace

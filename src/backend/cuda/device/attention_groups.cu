@@ -7,6 +7,7 @@
 #include "backend/cuda/device/attention.cuh"
 #include "backend/cuda/device/attention_forward.cuh"
 #include "backend/cuda/device/attention_tiles.cuh"
+#include "backend/cuda/device/launch.cuh"
 #include "backend/cuda/device/wgmma.cuh"
 
 namespace vitrail::cuda {
@@ -120,6 +121,7 @@ __global__ void __launch_bounds__(kThreads, kBlocks)
   extern __shared__ __align__(1024) char shared[];
   const Block<T> block{call, shared_address(shared)};
   QueryFragment q;
+  await_launches();
   block.fetch_keys();
   block.fetch_queries(q, static_cast<int>(blockIdx.y));
   copy_wait<0>();
@@ -138,11 +140,10 @@ bool launch(Session& session, const AttentionCall& call) {
   const auto kernel = group_attention<T>;
   if (!has_groups(kernel)) return false;
   const auto heads = static_cast<unsigned>(call.batch * call.heads);
-  const auto processors = static_cast<unsigned>(session.processors);
-  const unsigned shares = std::clamp(processors / heads, 1u, blocks_for(call.queries, 64));
+  const auto seats = static_cast<unsigned>(session.processors * kBlocks);
+  const unsigned shares = std::clamp(seats / heads, 1u, blocks_for(call.queries, 64));
   allow_shared(kernel, kBytes, "attention_groups");
-  kernel<<<dim3(heads, shares), kThreads, kBytes, session.stream>>>(call);
-  check_launch("attention_groups");
+  launch_early(session, "attention_groups", kernel, {dim3(heads, shares), kThreads, kBytes}, call);
   return true;
 }
 

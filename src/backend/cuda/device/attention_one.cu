@@ -1,7 +1,7 @@
 // Attention of one query per head: the class token in a last block of which nothing else is read, or a probe.
 #include "backend/cuda/device/attention_forward.cuh"
 #include "backend/cuda/device/attention_one_sums.cuh"
-#include "backend/cuda/device/session.cuh"
+#include "backend/cuda/device/launch.cuh"
 
 namespace vitrail::cuda {
 
@@ -17,6 +17,7 @@ __global__ void __launch_bounds__(kOneThreads, Cut::kOwn == 8 ? 4 : 2)
   const LaneRows<Cut> k(call.k, image, head, call.head_size), v(call.v, image, head, call.head_size);
   const int keys = static_cast<int>(call.keys);
   TurnRows<Cut, 128> rows;
+  await_launches();
   rows.read(k, v, 0, keys);
   query.read(call.q, image, head, call.head_size);
   __syncthreads();
@@ -46,8 +47,7 @@ void attention_one(Session& session, const AttentionCall& call) {
            "attention_one: more queries or longer rows than it has room for");
   with_rows({&call.k, &call.v}, call.head_size, [&]<typename Cut>(Cut) {
     const auto blocks = static_cast<unsigned>(call.batch * call.heads);
-    one_query<Cut><<<blocks, kOneThreads, 0, session.stream>>>(call);
-    check_launch("attention_one");
+    launch_early(session, "attention_one", one_query<Cut>, {blocks, kOneThreads}, call);
   });
 }
 

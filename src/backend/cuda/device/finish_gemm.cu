@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "backend/cuda/device/gelu.cuh"
+#include "backend/cuda/device/launch.cuh"
 #include "backend/cuda/device/packs.cuh"
 #include "backend/cuda/device/gemms.cuh"
 #include "backend/cuda/device/session.cuh"
@@ -101,6 +102,7 @@ __global__ void __launch_bounds__(kThreads) finish_kernel(FinishArgs p) {
   const uint32_t start = first % p.across;
   Inputs<kWide> in[kAhead];
   uint32_t column = start;
+  await_launches();
 #pragma unroll
   for (int i = 0; i < kAhead; ++i, column = p.next(column)) {
     const uint32_t chunk = first + i * kThreads;
@@ -164,8 +166,7 @@ void finish_gemm(Session& session, const FinishCall& call) {
                           .chunks = static_cast<uint32_t>(chunks),
                           .across = static_cast<uint32_t>(across),
                           .turn = static_cast<uint32_t>(kThreads % across)};
-    kernel<<<blocks_for(chunks, kThreads * kAhead), kThreads, 0, session.stream>>>(args);
-    check_launch("pass over a GEMM");
+    launch_early(session, "pass over a GEMM", kernel, {blocks_for(chunks, kThreads * kAhead), kThreads}, args);
   }
 }
 

@@ -3,12 +3,14 @@
 #include "backend/cuda/device/norms.cuh"
 
 #include "backend/cuda/device/families.cuh"
+#include "backend/cuda/device/launch.cuh"
 
 namespace vitrail::cuda {
 
 namespace {
 
 constexpr int kThreads = 128;
+constexpr int64_t kFewRows = 4096;
 
 struct Norm {
   RowPlaces rows;
@@ -48,7 +50,9 @@ __device__ void find_moments(const Pack (&packs)[kRows][kPacks], DType dtype, co
   for (int r = 0; r < kRows; ++r) moments[r] = {sum[r] * share, rsqrtf(squares[r] * share + eps)};
 }
 
-template <int kPacks, RowTypes kTypes>
+// With kEarly weight and bias are loaded before the launch before this one is done, and the GEMM after it
+// starts to load its weights then, too.
+template <int kPacks, RowTypes kTypes, bool kEarly = false>
 __global__ void __launch_bounds__(kThreads) norm_in_registers(const __grid_constant__ Norm n, int lanes) {
   constexpr int kRows = kRowsAtOnce<kPacks>;
   const RowLanes<kPacks, kTypes != RowTypes::kAny> at(lanes, n.rows.width);
@@ -57,7 +61,16 @@ __global__ void __launch_bounds__(kThreads) norm_in_registers(const __grid_const
   const int part = blockIdx.y;
   const int64_t first = at.group(kThreads) * kRows;
   int64_t start[kRows];
-  Pack packs[kRows][kPacks] = {};
+  Pack packs[kRows][kPacks] = {}, early[kEarly ? 2 : 1][kEarly ? kPacks : 1];
+  const Elements weight = n.weight[part == 1], bias = n.bias[part == 1];
+  if constexpr (kEarly) {
+    let_next_start();
+    at.each([&](int p) {
+      early[0][p] = fetch(weight, at.column(p));
+      early[1][p] = fetch(bias, at.column(p));
+    });
+  }
+  await_launches();
 #pragma unroll
   for (int r = 0; r < kRows; ++r) {
     start[r] = first + r < n.rows.rows ? n.rows.start(first + r, part) : -1;
@@ -65,11 +78,15 @@ __global__ void __launch_bounds__(kThreads) norm_in_registers(const __grid_const
   }
   Moments moments[kRows];
   if (part < 2) find_moments(packs, x.dtype, at, n.rows.eps, moments);
-  const Elements weight = n.weight[part == 1], bias = n.bias[part == 1];
   at.each([&](int p) {
     float w[8], b[8], v[8];
-    unpack(fetch(weight, at.column(p)), weight.dtype, w);
-    unpack(fetch(bias, at.column(p)), bias.dtype, b);
+    if constexpr (kEarly) {
+      unpack(early[0][p], weight.dtype, w);
+      unpack(early[1][p], bias.dtype, b);
+    } else {
+      unpack(fetch(weight, at.column(p)), weight.dtype, w);
+      unpack(fetch(bias, at.column(p)), bias.dtype, b);
+    }
 #pragma unroll
     for (int r = 0; r < kRows; ++r) {
       if (start[r] < 0) continue;
@@ -87,6 +104,7 @@ constexpr int kBlock = 256;
 __global__ void __launch_bounds__(kBlock) norm_by_block(const __grid_constant__ Norm n) {
   const int part = blockIdx.y;
   const int64_t start = n.rows.start(blockIdx.x, part), width = n.rows.width;
+  await_launches();
   float mean = 0, inverse = 1;
   if (part < 2) {
     const RowMoments moments = row_moments<kBlock>(n.x, start, width, n.rows.eps);
@@ -99,14 +117,15 @@ __global__ void __launch_bounds__(kBlock) norm_by_block(const __grid_constant__ 
 }
 
 template <int kPacks>
-void launch_in_registers(Session& session, const Norm& norm, int parts) {
+void launch_in_registers(Session& session, const Norm& norm, int parts, bool early) {
   const int lanes = lanes_for<kPacks>(norm.rows.width);
   const dim3 blocks(blocks_for(norm.rows.rows, kThreads / lanes * kRowsAtOnce<kPacks>), parts);
   const RowTypes types = row_types<kPacks>(norm.rows.width, {norm.x}, {norm.y});
-  const auto kernel = types == RowTypes::kNarrow ? norm_in_registers<kPacks, RowTypes::kNarrow>
+  const auto kernel = types == RowTypes::kAny    ? norm_in_registers<kPacks, RowTypes::kAny>
                       : types == RowTypes::kWide ? norm_in_registers<kPacks, RowTypes::kWide>
-                                                 : norm_in_registers<kPacks, RowTypes::kAny>;
-  kernel<<<blocks, kThreads, 0, session.stream>>>(norm, lanes);
+                      : early                    ? norm_in_registers<kPacks, RowTypes::kNarrow, true>
+                                                 : norm_in_registers<kPacks, RowTypes::kNarrow>;
+  launch_early(session, "norm", kernel, {blocks, kThreads}, norm, lanes);
 }
 
 void norm(Session& session, const NormCall& call) {
@@ -117,12 +136,13 @@ void norm(Session& session, const NormCall& call) {
                .bias = {call.bias[0], call.bias[1]}};
   const int64_t width = call.rows.width;
   const int parts = call.rows.parts();
+  // With more rows the registers it takes cost more than the latency it hides.
+  const bool early = call.early && n.rows.rows <= kFewRows;
   if (width % 8 != 0 || width > 2048)
-    norm_by_block<<<dim3(static_cast<unsigned>(n.rows.rows), parts), kBlock, 0, session.stream>>>(n);
+    launch_early(session, "norm", norm_by_block, {dim3(static_cast<unsigned>(n.rows.rows), parts), kBlock}, n);
   else
     with_packs<1, 2, 3, 4, 5, 6, 8>(width,
-                                    [&](auto packs) { launch_in_registers<packs>(session, n, parts); });
-  check_launch("norm");
+                                    [&](auto packs) { launch_in_registers<packs>(session, n, parts, early); });
 }
 
 }  // namespace

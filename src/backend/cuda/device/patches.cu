@@ -3,6 +3,7 @@
 
 #include "backend/cuda/device/elements.cuh"
 #include "backend/cuda/device/gemms.cuh"
+#include "backend/cuda/device/launch.cuh"
 #include "backend/cuda/device/session.cuh"
 
 namespace vitrail::cuda {
@@ -23,6 +24,7 @@ __global__ void patches_kernel(const PatchesArgs p) {
   const int64_t top = static_cast<int64_t>(patch / p.across) * p.rows;
   const int64_t left = static_cast<int64_t>(patch % p.across) * p.columns;
   const int64_t to = static_cast<int64_t>(blockIdx.x) * p.length;
+  await_launches();
   for (uint32_t i = threadIdx.x * kWide; i < p.length; i += blockDim.x * kWide) {
     const uint32_t line = i / p.columns, column = i % p.columns;
     const int64_t channel = static_cast<int64_t>(image) * p.channels + line / p.rows;
@@ -57,11 +59,8 @@ void gather_patches(Session& session, const PatchesCall& call) {
   const bool whole = call.columns % 8 == 0 && call.width % 8 == 0;
   const int64_t wanted = (length / (whole ? 8 : 1) + 31) / 32 * 32;
   const auto threads = static_cast<unsigned>(std::clamp<int64_t>(wanted, 32, 256));
-  if (whole)
-    patches_kernel<8><<<static_cast<unsigned>(blocks), threads, 0, session.stream>>>(args);
-  else
-    patches_kernel<1><<<static_cast<unsigned>(blocks), threads, 0, session.stream>>>(args);
-  check_launch("gathering patches");
+  launch_early(session, "gathering patches", whole ? patches_kernel<8> : patches_kernel<1>,
+               {static_cast<unsigned>(blocks), threads}, args);
 }
 
 }  // namespace vitrail::cuda

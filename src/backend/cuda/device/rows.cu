@@ -5,6 +5,7 @@
 #include "backend/cuda/device/columns.cuh"
 #include "backend/cuda/device/families.cuh"
 #include "backend/cuda/device/gelu.cuh"
+#include "backend/cuda/device/launch.cuh"
 
 namespace vitrail::cuda {
 
@@ -17,6 +18,7 @@ __global__ void __launch_bounds__(kThreads) map_elements(Value value, Elements y
   const int64_t whole = count / 8 * 8, step = 8 * kThreads;
   const int64_t first = static_cast<int64_t>(blockIdx.x) * kFlight * step + 8 * threadIdx.x;
   typename Value::Raw raw[kFlight];
+  await_launches();
 #pragma unroll
   for (int u = 0; u < kFlight; ++u)
     if (first + u * step < whole) raw[u] = value.fetch(first + u * step);
@@ -35,8 +37,7 @@ __global__ void __launch_bounds__(kThreads) map_elements(Value value, Elements y
 template <typename Value>
 void launch_map(Session& session, const Value& value, const MapCall& call) {
   const unsigned blocks = blocks_for(call.count, 8 * kThreads * kFlight);
-  map_elements<<<blocks, kThreads, 0, session.stream>>>(value, Elements(call.y), call.count);
-  check_launch("map_elements");
+  launch_early(session, "map_elements", map_elements<Value>, {blocks, kThreads}, value, Elements(call.y), call.count);
 }
 
 template <typename F>

@@ -100,6 +100,7 @@ Session* open(int ordinal) {
   use(*session);
   require_kernels(ordinal);
   session->processors = facts(ordinal).processors;
+  session->overlaps = facts(ordinal).compute >= 90;
   check(cudaStreamCreateWithFlags(&session->stream, cudaStreamNonBlocking), "making a stream");
   check(cublasLtCreate(&session->blas), "starting cuBLASLt");
   start_libraries(*session);

@@ -24,6 +24,7 @@ struct Session {
 
   int ordinal = 0;
   int processors = 0;
+  bool overlaps = false;          // whether launches may overlap, see launch.cuh
   size_t foreign_bytes = 0;       // see foreign.cuh
   cudaStream_t stream = nullptr;  // the stream of programs
   std::vector<cudaStream_t> more_streams;

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "backend/cuda/device/families.cuh"
+#include "backend/cuda/device/launch.cuh"
 #include "backend/cuda/device/packs.cuh"
 #include "backend/cuda/device/session.cuh"
 
@@ -70,6 +71,7 @@ __global__ void move_kernel(const __grid_constant__ TokenMoveCall call) {
   constexpr int kStep = kLanes * kWidth, kFlight = kWidth == 4 ? 6 : 3;  // pieces a lane loads at once
   const int64_t token = static_cast<int64_t>(blockIdx.x) * blockDim.y + threadIdx.y;
   if (token >= call.tokens) return;
+  await_launches();
   const TokenPart* part = part_of(call, token);
   const DType dtype = part ? part->source.dtype : DType::kF32;
   for (int64_t c = threadIdx.x * kWidth; c < call.width; c += kFlight * kStep) {
@@ -205,13 +207,10 @@ void launch_move(Session& session, const TokenMoveCall& call) {
   const int64_t tokens = blocks_for(call.tokens, block.y), enough = 16 * session.processors / tokens + 1;
   const int64_t images = std::min<int64_t>(call.images, kPositions ? enough : 65535);
   const dim3 grid(static_cast<unsigned>(tokens), static_cast<unsigned>(images));
-  if (call.width % 8 == 0 && call.out.dtype == DType::kF32)
-    move_kernel<4, kPositions><<<grid, block, 0, session.stream>>>(call);
-  else if (call.width % 8 == 0)
-    move_kernel<8, kPositions><<<grid, block, 0, session.stream>>>(call);
-  else
-    move_kernel<1, kPositions><<<grid, block, 0, session.stream>>>(call);
-  check_launch("move_tokens");
+  const auto kernel = call.width % 8 != 0                ? move_kernel<1, kPositions>
+                      : call.out.dtype == DType::kF32 ? move_kernel<4, kPositions>
+                                                      : move_kernel<8, kPositions>;
+  launch_early(session, "move_tokens", kernel, {grid, block}, call);
 }
 
 void move(Session& session, const TokenMoveCall& call) {

@@ -1,0 +1,110 @@
+// Launches of 16-bit GEMMs of few rows by our own kernel for compute capability 9.0. Its tiles are chosen for
+// the sizes of each, and it loads weights while the launch before it still runs.
+#include <algorithm>
+
+#include "backend/cuda/gemm_parse.h"
+#include "backend/cuda/gemm_tiles.h"
+#include "backend/cuda/launch.h"
+
+namespace vitrail::cuda {
+
+namespace {
+
+constexpr int64_t kLongest = int64_t{1} << 30;  // rows, columns and terms are counted in 32 bits
+// From so many rows on cuBLASLt's tiles win: later where it would need a pass after the GEMM, sooner where
+// there are many terms.
+constexpr int64_t kFewRows = 256, kFewRowsOfPass = 512, kFewRowsOfManyTerms = 64, kManyTerms = 2048;
+
+std::string unsupported_matrices(const NodeView& node, const GemmPlan& plan) {
+  const DType type = node.ins[plan.a].dtype, result = node.outs[0].dtype;
+  if (!plan.b_transposed || plan.a_transposed || plan.target >= 0) return "computes no gradient";
+  if (type != DType::kBF16 && type != DType::kF16) return "multiplies 16-bit types only";
+  if (node.ins[plan.b].dtype != type) return "multiplies one type only";
+  if (result != type && result != DType::kF32) return strf("writes no %s", to_string(result));
+  for (int64_t row : {plan.k, plan.n})
+    if (row % 8 != 0)
+      return strf("rows of %lld 16-bit elements are not whole 16 bytes", static_cast<long long>(row));
+  if (std::max({plan.m, plan.n, plan.k}) > kLongest) return "a matrix is too long";
+  return {};
+}
+
+std::string unsupported_epilogue(const NodeView& node, const GemmPlan& plan) {
+  if (plan.act == Activation::kGeluTanh) return "has the erf form of the gelu only";
+  if (plan.act != Activation::kNone && (plan.scale >= 0 || plan.residual >= 0)) return "ends with the gelu";
+  if (plan.act != Activation::kNone && node.outs[0].dtype == DType::kF32)
+    return "has no gelu of f32's accuracy";
+  if (plan.scale >= 0 && plan.residual < 0) return "scales what is added to a residual only";
+  if (plan.residual >= 0 && node.ins[plan.residual].dtype != node.ins[plan.a].dtype)
+    return "adds a residual of its own type";
+  return {};
+}
+
+std::string declines_small(const NodeView& node, const DeviceInfo& device) {
+  if (std::string reason = declines_unless_plain(node, device); !reason.empty()) return reason;
+  if (device.compute != 90) return "needs compute capability 9.0";
+  if (node.outs.size() != 1) return "has one result";
+  const GemmPlan plan = plan_gemm(node, Multiplier::kLibrary);
+  if (!plan.unsupported.empty()) return plan.unsupported;
+  if (std::string reason = unsupported_matrices(node, plan); !reason.empty()) return reason;
+  return unsupported_epilogue(node, plan);
+}
+
+bool has_few_rows(const NodeView& node, const DeviceInfo& device) {
+  if (!declines_small(node, device).empty()) return false;
+  const GemmPlan plan = plan_gemm(node, Multiplier::kLibrary);
+  if (plan.k >= kManyTerms) return plan.m < kFewRowsOfManyTerms;
+  return plan.m < (plan.finished ? kFewRowsOfPass : kFewRows);
+}
+
+// As cuBLASLt's, in which the patches lie: a plan's memory does not depend on the choice among a GEMM's
+// kernels.
+size_t scratch_bytes(const NodeView& node, const DeviceInfo&) {
+  return plan_gemm(node, Multiplier::kLibrary).scratch_bytes;
+}
+
+Operand gathered(const KernelArgs& args, const GemmPlan& plan) {
+  const auto start = reinterpret_cast<uintptr_t>(args.scratch.data());
+  std::byte* const at = args.scratch.data() + (256 - start % 256) % 256 + plan.patches_at;
+  const TensorView& images = args.ins[plan.images];
+  const Operand patches = {at, images.dtype()};
+  api().gemms.gather_patches(session(args), {.batch = images.shape().local('B'),
+                                             .channels = images.shape().local('C'),
+                                             .height = images.shape().local('Y'),
+                                             .width = images.shape().local('X'),
+                                             .rows = plan.patch_rows,
+                                             .columns = plan.patch_columns,
+                                             .images = operand(images),
+                                             .out = patches});
+  return patches;
+}
+
+void run_small(const KernelArgs& args) {
+  const GemmPlan plan = plan_gemm(args, Multiplier::kLibrary);
+  const auto input = [&](int i) { return i < 0 ? Operand{} : operand(args.ins[i]); };
+  const auto fixed = [&](int i) { return i < 0 || args.is_fixed(i); };
+  SmallGemmCall call{.gemm = {.m = plan.m,
+                              .n = plan.n,
+                              .k = plan.k,
+                              .a = plan.images < 0 ? input(plan.a) : gathered(args, plan),
+                              .b = input(plan.b),
+                              .d = operand(args.outs[0]),
+                              .b_transposed = true,
+                              .bias = input(plan.bias),
+                              .scale = input(plan.scale),
+                              .residual = input(plan.residual),
+                              .act = plan.act},
+                     .tile = choose_tile(plan.m, plan.n, plan.k, processors_of(args.context.device)),
+                     .early = fixed(plan.b) && fixed(plan.bias) && fixed(plan.scale)};
+  api().gemms.small_gemm(session(args), call);
+}
+
+}  // namespace
+
+Kernel hopper_small_kernel() {
+  Kernel kernel = cuda_kernel("hopper_small", run_small, declines_small, scratch_bytes);
+  kernel.only_by_table = true;
+  kernel.by_default = has_few_rows;
+  return kernel;
+}
+
+}  // namespace vitrail::cuda
