@@ -39,7 +39,7 @@ class CudaBackend : public Backend {
  public:
   const char* name() const override { return "cuda"; }
   RewriteTraits fusing() const override {
-    return {.norms = is_fp8, .chains = is_fp8, .positions = true, .fp8_rows = kFp8Rows, .few_launches = true};
+    return {.norms = is_fp8, .chains = is_fp8, .fp8_rows = kFp8Rows, .positions = true, .few_launches = true};
   }
   std::string lacks(Arithmetic arithmetic, const DeviceInfo& device) const override {
     return cuda::lacks_arithmetic(arithmetic, device);
