@@ -166,7 +166,8 @@ GemmApi gemm_api() {
           .tiled_gemm = tiled_gemm,
           .hopper_gemm = hopper_gemm,
           .finish = finish_gemm,
-          .gather_patches = gather_patches};
+          .gather_patches = gather_patches,
+          .copy_rows = copy_rows};
 }
 
 }  // namespace vitrail::cuda

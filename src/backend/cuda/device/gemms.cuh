@@ -10,5 +10,6 @@ void tiled_gemm(Session& session, const GemmCall& call);
 void hopper_gemm(Session& session, const FusedGemmCall& call);
 void finish_gemm(Session& session, const FinishCall& call);
 void gather_patches(Session& session, const PatchesCall& call);
+void copy_rows(Session& session, const RowsCall& call);
 
 }  // namespace vitrail::cuda
