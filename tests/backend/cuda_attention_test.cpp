@@ -41,8 +41,11 @@ TEST(CudaAttention, ChoosesByTypeLengthAndHeadSize) {
       {DType::kBF16, 4097, 24, 90, "stream_heads"},
       {DType::kBF16, 272, 64, 89, "short_heads"},
       {DType::kBF16, 272, 64, 80, "short_heads"},
-      {DType::kBF16, 197, 80, 90, "long_heads"},
-      {DType::kBF16, 1025, 128, 90, "long_heads"},
+      {DType::kBF16, 192, 80, 90, "long_heads"},
+      {DType::kBF16, 193, 80, 90, "stream_heads"},
+      {DType::kF16, 257, 88, 90, "stream_heads"},
+      {DType::kBF16, 1025, 128, 90, "stream_heads"},
+      {DType::kBF16, 1025, 128, 80, "long_heads"},
       {DType::kBF16, 197, 136, 90, "plain_heads"},
       {DType::kBF16, 50, 18, 90, "plain_heads"},
       {DType::kF32, 197, 64, 90, "plain_heads"},
@@ -101,7 +104,9 @@ TEST(CudaAttention, ChoosesTheGradientByLengthAndGpu) {
   const ChoiceRow rows[] = {
       {DType::kBF16, 272, 64, 90, "heads"},        {DType::kBF16, 273, 64, 90, "stream_heads"},
       {DType::kF16, 4097, 48, 90, "stream_heads"}, {DType::kBF16, 577, 64, 80, "heads"},
-      {DType::kBF16, 577, 80, 90, "heads"},        {DType::kF32, 577, 64, 90, "heads"},
+      {DType::kBF16, 192, 80, 90, "heads"},        {DType::kBF16, 193, 72, 90, "stream_heads"},
+      {DType::kF16, 577, 128, 90, "stream_heads"}, {DType::kBF16, 577, 136, 90, "heads"},
+      {DType::kF32, 577, 64, 90, "heads"},
   };
   for (const auto& row : rows) {
     const TensorDesc qkv = packed(row.dtype, row.tokens, 3, row.size);
@@ -117,7 +122,9 @@ TEST(CudaAttention, KeepsSumsWhereTheStreamKernelsRun) {
       {DType::kBF16, 273, 64, 90, "stream_heads"},
       {DType::kF16, 4097, 48, 90, "stream_heads"},
       {DType::kBF16, 577, 64, 80, ""},
-      {DType::kBF16, 577, 80, 90, ""},
+      {DType::kBF16, 192, 80, 90, ""},
+      {DType::kBF16, 193, 80, 90, "stream_heads"},
+      {DType::kF16, 577, 128, 90, "stream_heads"},
       {DType::kF32, 577, 64, 90, ""},
   };
   for (const auto& row : rows) {

@@ -165,6 +165,29 @@ TEST(CudaGemms, MatricesOfEveryPass) {
   }
 }
 
+// Patches of 14 x 14 x 3 = 588 elements, as cuBLASLt takes them in 16 bits.
+TEST(CudaGemms, PatchesOfOddSizesArePadded) {
+  const FusedOp::Member sum{make<AccumulateOp>(), {2, ~0}};
+  const Shape images = {b, {'C', 3}, {'Y', 28}, {'X', 42}}, patches = {d, {'C', 3}, {'P', 14}, {'Q', 14}};
+  const TensorDesc dy = {kHalf, {b, {'N', 6}, d}};
+  const Sketch forward({{make<PatchEmbedOp>(), {0, 1}}}, {{kHalf, images}, {kHalf, patches}});
+  const GemmPlan there = plan_gemm(forward.view(), Multiplier::kLibrary);
+  EXPECT_EQ(std::tuple(there.m, there.n, there.k), std::tuple(12, 64, 592));
+  EXPECT_TRUE(there.pads_weight && !there.cuts_result && !there.gemm_in_scratch);
+  EXPECT_GE(there.scratch_bytes, kWorkspaceBytes + (12 + 64) * 592 * 2);
+
+  const Sketch gradient({{make<PatchEmbedDwOp>(14, 14), {0, 1}}, sum},
+                        {{kHalf, images}, dy, {kFull, patches}});
+  const GemmPlan back = plan_gemm(gradient.view(), Multiplier::kLibrary);
+  EXPECT_EQ(std::tuple(back.m, back.n, back.k, back.target), std::tuple(64, 592, 12, 2));
+  EXPECT_TRUE(back.cuts_result && back.gemm_in_scratch && !back.pads_weight);
+  EXPECT_GE(back.scratch_bytes, kWorkspaceBytes + 64 * 592 * 4 + 12 * 592 * 2);
+
+  const Sketch full({{make<PatchEmbedOp>(), {0, 1}}}, {{kFull, images}, {kFull, patches}});
+  EXPECT_EQ(plan_gemm(full.view(), Multiplier::kLibrary).k, 588) << "f32 takes any";
+  EXPECT_EQ(plan_gemm(forward.view(), Multiplier::kTiles).k, 588) << "and so do the tiles";
+}
+
 // Returns which kernel runs a node; empty: none, its members run.
 std::string chosen(const Sketch& node) {
   for (const OpKernels& row : gemm_kernels())
@@ -183,6 +206,8 @@ TEST(CudaGemms, KernelsBySizesAndTypes) {
   EXPECT_EQ(chosen(head(kFull, kFull)), "cublaslt");
   EXPECT_EQ(chosen(head(kHalf, kHalf)), "tiled product");  // rows of 20 bytes
   EXPECT_EQ(chosen(head(kFull, kHalf)), "tiled product");
+  const Shape images = {b, {'C', 3}, {'Y', 28}, {'X', 42}}, patches = {d, {'C', 3}, {'P', 14}, {'Q', 14}};
+  EXPECT_EQ(chosen({{{make<PatchEmbedOp>(), {0, 1}}}, {{kHalf, images}, {kHalf, patches}}}), "cublaslt");
   EXPECT_EQ(chosen(head(DType::kF64, DType::kF64)), "");
   EXPECT_EQ(chosen({{{make<LinearOp>(Arithmetic::kInt8), {0, 1}}}, {{kFull, x}, {kFull, {f, d}}}}), "");
   EXPECT_EQ(chosen({{{make<LayernormOp>(1e-6), {0, 1, 2}}, {make<LinearOp>(), {~0, 3}}},

@@ -5,6 +5,7 @@
 
 #include "base/error.h"
 #include "op_cases.h"
+#include "ops/attention.h"
 #include "ops/attention_sums.h"
 
 namespace vitrail {
@@ -19,6 +20,22 @@ inline Shape packed(const SumsSize& s) {
 }
 inline Shape output(const SumsSize& s) {
   return {{'B', s.batch}, {'N', s.tokens}, {'H', s.heads}, {'E', s.head_size}};
+}
+
+// Attention that keeps nothing, and its gradient.
+inline OpCase plain_case(const SumsSize& s) {
+  return {
+      strf("attention_%lld_of_%lld", static_cast<long long>(s.tokens), static_cast<long long>(s.head_size)),
+      make_op<AttentionOp>(),
+      {packed(s)},
+      {false}};
+}
+inline OpCase plain_grad_case(const SumsSize& s) {
+  return {strf("attention_grad_%lld_of_%lld", static_cast<long long>(s.tokens),
+               static_cast<long long>(s.head_size)),
+          make_op<AttentionGradOp>(),
+          {packed(s), output(s)},
+          {false, false}};
 }
 
 inline OpCase sums_case(const SumsSize& s) {

@@ -38,7 +38,9 @@ void add_attention(std::vector<OpCase>& cases) {
            {{{'B', 2}, {'N', tokens}, {'T', 3}, {'H', 2}, {'E', head}}},
            {false}});
   }
-  const struct { int64_t tokens, head; } long_ones[] = {{384, 24}, {513, 16}};
+  const struct {
+    int64_t tokens, head;
+  } long_ones[] = {{384, 24}, {513, 16}, {145, 72}, {257, 80}, {290, 88}, {208, 128}};
   for (const auto& [tokens, head] : long_ones)
     cases.push_back({strf("attention_long_%lld_tokens_of_%lld", static_cast<long long>(tokens),
                           static_cast<long long>(head)),

@@ -187,6 +187,8 @@ void add_sums(std::vector<OpCase>& cases) {
   add_summed(cases, "sum_tokens", make_op<SumTokensOp>(0, 1), {x}, {s, d});
   add_summed(cases, "patch_embed_dw", make_op<PatchEmbedDwOp>(8, 8),
              {{b, {'C', 3}, {'Y', 24}, {'X', 16}}, {b, {'N', 6}, d}}, {d, {'C', 3}, {'P', 8}, {'Q', 8}});
+  add_summed(cases, "patch_embed_dw_7", make_op<PatchEmbedDwOp>(7, 7),
+             {{b, {'C', 3}, {'Y', 21}, {'X', 14}}, {b, {'N', 6}, d}}, {d, {'C', 3}, {'P', 7}, {'Q', 7}});
   add_summed(cases, "cast", make_op<CastOp>(DType::kF32), {{s, d}}, {s, d}, kFull);
   add_summed(cases, "linear_dx", make_op<LinearDxOp>(), {{s, h, e}, {h, e, d}}, {s, d}, kPlain);
 }

@@ -84,7 +84,9 @@ void add_attention_grads(std::vector<OpCase>& cases) {
                      {{b, n, {'T', 3}, h, e}, {b, h, e}},
                      {false, false}});
   }
-  const struct { int64_t tokens, head; } long_ones[] = {{384, 24}, {513, 16}};
+  const struct {
+    int64_t tokens, head;
+  } long_ones[] = {{384, 24}, {513, 16}, {145, 72}, {257, 80}, {290, 88}, {208, 128}};
   for (const auto& [tokens, head] : long_ones) {
     const Dim n('N', tokens), b('B', 1), h('H', 2), e('E', head);
     cases.push_back({strf("attention_grad_long_%lld_tokens_of_%lld", static_cast<long long>(tokens),

@@ -1,5 +1,7 @@
 #include "backend/cuda/gemm_parse.h"
 
+#include <algorithm>
+
 #include "backend/cuda/api/fp8.h"
 #include "backend/gemm_node.h"
 #include "base/checked.h"
@@ -120,6 +122,17 @@ bool epilogue_suffices(const NodeView& node, const GemmPlan& plan, Multiplier by
          out != DType::kF32;
 }
 
+// cuBLASLt's 16-bit kernels need rows of whole 16 bytes. Patches of other sizes get zeros after them, and the
+// weight gets them in a copy; the weight's gradient is computed with them, and added or copied without.
+void pad_patches(const NodeView& node, GemmPlan& plan) {
+  const bool forward = plan.images == plan.a;
+  int64_t& length = forward ? plan.k : plan.n;
+  if (size_of(node.ins[plan.images].dtype) != 2 || length % 8 == 0 || (!forward && plan.finished)) return;
+  length = round_up(length, int64_t{8});
+  plan.pads_weight = forward, plan.cuts_result = !forward;
+  plan.gemm_in_scratch |= plan.cuts_result;
+}
+
 void lay_out_scratch(const NodeView& node, Multiplier by, GemmPlan& plan) {
   size_t end = by == Multiplier::kTiles ? 0 : kWorkspaceBytes;
   const auto take = [&](bool wanted, int64_t elems, DType dtype) {
@@ -129,10 +142,9 @@ void lay_out_scratch(const NodeView& node, Multiplier by, GemmPlan& plan) {
   };
   plan.bias_at = take(plan.casts_bias, plan.n, plan.bias_type);
   plan.gemm_at = take(plan.gemm_in_scratch, plan.m * plan.n, plan.gemm_type);
-  if (plan.images >= 0) {
-    const TensorDesc& images = node.ins[plan.images];
-    plan.patches_at = take(true, images.elems(), images.dtype);
-  }
+  const int64_t patches = plan.images == plan.a ? plan.m * plan.k : plan.k * plan.n;
+  plan.patches_at = take(plan.images >= 0, patches, node.ins[std::max(plan.images, 0)].dtype);
+  plan.weight_at = take(plan.pads_weight, plan.n * plan.k, node.ins[plan.b].dtype);
   const bool fp8 = by == Multiplier::kFp8, rounds_b = fp8 && node.ins[plan.b].packing.empty();
   plan.a_codes_at = take(fp8, plan.m * plan.k, DType::kU8);
   plan.a_scales_at = take(fp8, plan.m, DType::kF32);
@@ -159,6 +171,7 @@ GemmPlan plan_gemm(const NodeView& node, Multiplier by) {
   plan.bias_type = narrow_bias ? DType::kBF16 : plan.gemm_type;
   plan.casts_bias = !plan.finished && plan.bias >= 0 && by != Multiplier::kTiles &&
                     node.ins[plan.bias].dtype != plan.bias_type;
+  if (plan.images >= 0 && by == Multiplier::kLibrary) pad_patches(node, plan);
   lay_out_scratch(node, by, plan);
   return plan;
 }

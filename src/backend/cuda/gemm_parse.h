@@ -21,6 +21,9 @@ struct GemmPlan {
   bool a_transposed = false, b_transposed = false;
   int images = -1;  // a or b, where its patches are gathered first
   int64_t patch_rows = 0, patch_columns = 0;
+  // Whether zeros follow every patch, and in a copy of the weight every row, up to k elements; or up to n,
+  // which the result does not get.
+  bool pads_weight = false, cuts_result = false;
   int target = -1;  // the gradient sum that the result is added to; -1: the result is the node's output
 
   int bias = -1, scale = -1, residual = -1, slope_at = -1;
@@ -39,7 +42,7 @@ struct GemmPlan {
   DType bias_type = DType::kF32;
 
   // Offsets in bytes from the start of the scratch, which is aligned to 256 bytes.
-  size_t bias_at = 0, gemm_at = 0, patches_at = 0, scratch_bytes = 0;
+  size_t bias_at = 0, gemm_at = 0, patches_at = 0, weight_at = 0, scratch_bytes = 0;
   // For fp8: offsets of the codes and scales of a, those of b where its weight was not rounded at load, and
   // the column maxima for b's scales.
   size_t a_codes_at = 0, a_scales_at = 0, b_codes_at = 0, b_scales_at = 0, tops_at = 0;

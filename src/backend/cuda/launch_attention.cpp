@@ -173,10 +173,11 @@ constexpr const char* kOwnQueriesOnly = "takes an image's own queries, not ones 
 // Declines what the kernels for long sequences on Hopper do not take, or what others do faster.
 std::string declines_stream(const NodeView& node, const DeviceInfo& device, const AttentionGeometry& g) {
   if (device.compute != kStreamCompute) return "needs compute capability 9.0";
-  if (g.keys < kStreamKeys || g.queries != g.keys)
+  const int64_t fewest = g.head_size <= kShortHeadSize ? kStreamKeys : kStreamLargeKeys;
+  if (g.keys < fewest || g.queries != g.keys)
     return strf("%lld queries and %lld keys; it takes as many of both, from %lld on",
                 static_cast<long long>(g.queries), static_cast<long long>(g.keys),
-                static_cast<long long>(kStreamKeys));
+                static_cast<long long>(fewest));
   return declines_unless_16bit(node, kStreamHeadSize);
 }
 std::string declines_stream_forward(const NodeView& node, const DeviceInfo& device) {

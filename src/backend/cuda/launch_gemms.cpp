@@ -55,13 +55,37 @@ class GemmRun {
         plan_.gemm_in_scratch ? Operand{scratch_ + plan_.gemm_at, plan_.gemm_type} : result();
     multiply(gemm);
     if (plan_.finished) finish(gemm);
+    if (plan_.cuts_result)
+      gemms_.copy_rows(session(args_), {.rows = plan_.m,
+                                        .from_width = plan_.n,
+                                        .to_width = row_elems(result_desc(), plan_.m),
+                                        .from = gemm,
+                                        .to = result(),
+                                        .adds = plan_.target >= 0});
   }
 
  private:
   Operand input(int i) const { return i < 0 ? Operand{} : operand(args_.ins[i]); }
   Operand result() const { return plan_.target < 0 ? operand(args_.outs[0]) : input(plan_.target); }
   Operand patches() const { return {scratch_ + plan_.patches_at, args_.ins[plan_.images].dtype()}; }
-  Operand factor(int i) const { return i == plan_.images ? patches() : input(i); }
+  Operand factor(int i) const {
+    if (i == plan_.images) return patches();
+    return i == plan_.b && plan_.pads_weight ? padded_weight() : input(i);
+  }
+  static int64_t row_elems(const TensorDesc& desc, int64_t rows) { return desc.elems() / rows; }
+  TensorDesc result_desc() const {
+    return plan_.target < 0 ? args_.outs[0].desc() : args_.ins[plan_.target].desc();
+  }
+  Operand padded_weight() const {
+    const TensorView& weight = args_.ins[plan_.b];
+    const Operand padded = {scratch_ + plan_.weight_at, weight.dtype()};
+    gemms_.copy_rows(session(args_), {.rows = plan_.n,
+                                      .from_width = row_elems(weight.desc(), plan_.n),
+                                      .to_width = plan_.k,
+                                      .from = operand(weight),
+                                      .to = padded});
+    return padded;
+  }
 
   void gather() const {
     const Shape& x = args_.ins[plan_.images].shape();
@@ -71,6 +95,7 @@ class GemmRun {
                                            .width = x.local('X'),
                                            .rows = plan_.patch_rows,
                                            .columns = plan_.patch_columns,
+                                           .length = plan_.images == plan_.a ? plan_.k : plan_.n,
                                            .images = input(plan_.images),
                                            .out = patches()});
   }
@@ -93,7 +118,7 @@ class GemmRun {
                   .tf32 = plan_.tf32,
                   .a_transposed = plan_.a_transposed,
                   .b_transposed = plan_.b_transposed};
-    if (plan_.target >= 0) call.c = result();
+    if (plan_.target >= 0 && !plan_.cuts_result) call.c = result();
     if (!plan_.finished) {
       if (plan_.residual >= 0) call.c = input(plan_.residual);
       call.bias = epilogue_bias();

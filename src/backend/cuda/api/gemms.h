@@ -91,11 +91,18 @@ struct FinishCall {
   Activation act = Activation::kNone;
 };
 
-// Gathers images [batch, channels, height, width] as rows of patches: [batch * patches, channels * rows *
-// columns].
+// Gathers images [batch, channels, height, width] as rows of patches: [batch * patches, length], of which
+// channels * rows * columns are the patch and the others zeros.
 struct PatchesCall {
-  int64_t batch = 0, channels = 0, height = 0, width = 0, rows = 0, columns = 0;
+  int64_t batch = 0, channels = 0, height = 0, width = 0, rows = 0, columns = 0, length = 0;
   Operand images, out;
+};
+
+// to[rows, to_width] = from[rows, from_width], each row cut or followed by zeros, or `to` += the same.
+struct RowsCall {
+  int64_t rows = 0, from_width = 0, to_width = 0;
+  Operand from, to;
+  bool adds = false;
 };
 
 struct GemmApi {
@@ -105,6 +112,7 @@ struct GemmApi {
   void (*small_gemm)(Session&, const SmallGemmCall&);   // the same for few rows
   void (*finish)(Session&, const FinishCall&);
   void (*gather_patches)(Session&, const PatchesCall&);
+  void (*copy_rows)(Session&, const RowsCall&);
 };
 
 }  // namespace vitrail::cuda

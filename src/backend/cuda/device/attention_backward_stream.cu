@@ -23,59 +23,65 @@ struct Maps {
 #ifdef __CUDA_ARCH_FEAT_SM90_ALL
 
 // Loads all that the block's groups read; one thread runs it.
-template <bool kOfKeys>
-__device__ void fetch(const Maps& maps, const Work& w, const Places& at) {
+template <bool kOfKeys, int kSize>
+__device__ void fetch(const Maps& maps, const Work& w, const Places<kSize>& at) {
   constexpr int kOwn = kOfKeys ? 2 : 3;
-  const int steps = (w.others + 63) / 64;
-  RingPlace<kSlots> ring;
+  constexpr uint32_t kTileBytes = Layout<kSize>::kTileBytes;
+  const OtherSide others(w.others);
+  const int steps = others.all();
+  RingPlace<Layout<kSize>::kSlots> ring;
   uint32_t parity = 1;
-  for (int task = blockIdx.x; task < w.tasks; task += gridDim.x, parity ^= 1) {
+  for (int round = 0, task; (task = task_of(round)) < w.tasks; ++round, parity ^= 1) {
     const int index = task / w.tiles, image = index / w.heads, head = index % w.heads;
     for (int group = 0; group < kGroups; ++group) {
       barrier_wait(at.own_empty(group), parity);
-      barrier_arrive_with(at.own_full(group), kOwn * kOwnBytes);
+      barrier_arrive_with(at.own_full(group), kOwn * kTileBytes);
       for (int i = 0; i < kOwn; ++i)
-        tma_load_rows(at.own(group, i), maps.own[i], (task % w.tiles * kGroups + group) * 64, head, image,
-                      at.own_full(group));
+        load_tile<kSize>(at.own(group, i), maps.own[i], 64, (task % w.tiles * kGroups + group) * 64, head,
+                         image, at.own_full(group));
     }
     for (int step = 0; step < steps; ++step, ring.next()) {
       const uint32_t full = at.full(ring.slot);
+      const int tile = others.loaded(step);
       barrier_wait(at.empty(ring.slot), ring.parity ^ 1);
       barrier_arrive_with(full, 2 * kTileBytes + (kOfKeys ? kFactBytes : 0));
       for (int i = 0; i < 2; ++i)
-        tma_load_rows(at.tile(ring.slot, i), maps.streams[i], 64 * step, head, image, full);
+        load_tile<kSize>(at.tile(ring.slot, i), maps.streams[i], 64, 64 * tile, head, image, full);
       if constexpr (kOfKeys)
-        tma_load_bytes(at.facts(ring.slot), w.facts + (static_cast<int64_t>(index) * steps + step) * 128,
+        tma_load_bytes(at.facts(ring.slot), w.facts + (static_cast<int64_t>(index) * steps + tile) * 128,
                        kFactBytes, full);
     }
   }
 }
 
-template <typename T, bool kOfKeys>
-__device__ void meet_all(const Work& w, const Places& at, int group) {
+template <typename T, bool kOfKeys, int kSize>
+__device__ void meet_all(const Work& w, const Places<kSize>& at, int group) {
   const int thread = static_cast<int>(threadIdx.x), lane = thread % 32, warp = thread / 32 % 4;
-  Rows<T, kOfKeys> rows{w, at, group, lane, warp};
-  const int rest = w.others % 64, tiles = w.others / 64 + (rest > 16);
-  const int columns = rest > 16 ? rest : 64;
+  Rows<T, kSize, kOfKeys> rows{w, at, group, lane, warp};
+  const OtherSide others(w.others);
   uint32_t parity = 0;
 #pragma unroll 1
-  for (int task = blockIdx.x; task < w.tasks; task += gridDim.x, parity ^= 1) {
-    const int index = task / w.tiles, row = (task % w.tiles * kGroups + group) * 64 + warp * 16;
+  for (int round = 0, task; (task = task_of(round)) < w.tasks; ++round, parity ^= 1) {
+    const int index = task / w.tiles, first = (task % w.tiles * kGroups + group) * 64;
+    if (first >= w.rows) {
+      rows.skip(parity, others.all());
+      continue;
+    }
+    const int row = first + warp * 16;
     rows.begin(index, row, parity);
-    if (tiles > 0) rows.meet_tiles(tiles, columns);
-    if (rest > 0 && rest <= 16) rows.meet_few(rest);
+    rows.meet_all(others);
     rows.end(index, row);
   }
 }
 
 #endif
 
-template <typename T, bool kOfKeys>
+template <typename T, bool kOfKeys, int kSize>
 __global__ void __launch_bounds__(kThreads, 1)
     stream_backward(const __grid_constant__ Maps maps, const __grid_constant__ Work w) {
 #ifdef __CUDA_ARCH_FEAT_SM90_ALL
   extern __shared__ char shared[];
-  const Places at(shared);
+  const Places<kSize> at(shared);
   if (threadIdx.x == 0) at.init();
   __syncthreads();
   const int group = __shfl_sync(~0u, static_cast<int>(threadIdx.x) / kGroupThreads, 0);
@@ -89,8 +95,9 @@ __global__ void __launch_bounds__(kThreads, 1)
 #endif
 }
 
-template <typename T, bool kOfKeys>
+template <typename T, bool kOfKeys, int kSize>
 void launch_half(Session& session, const AttentionGradCall& call) {
+  constexpr uint32_t kBytes = Layout<kSize>::kBytes;
   const int64_t rows = kOfKeys ? call.keys : call.queries, others = kOfKeys ? call.queries : call.keys;
   const auto map = [&](const HeadRows& of, int64_t count) {
     return heads_map(of, count, call.head_size, call.heads, call.batch, 64);
@@ -112,7 +119,7 @@ void launch_half(Session& session, const AttentionGradCall& call) {
                   .facts = static_cast<float*>(call.scratch),
                   .first = kOfKeys ? call.dk : call.dq,
                   .second = call.dv};
-  const auto kernel = stream_backward<T, kOfKeys>;
+  const auto kernel = stream_backward<T, kOfKeys, kSize>;
   allow_shared(kernel, kBytes, "attention_backward_stream");
   const unsigned blocks = std::min(static_cast<unsigned>(session.processors), tasks);
   kernel<<<blocks, kThreads, kBytes, session.stream>>>(maps, work);
@@ -139,18 +146,21 @@ void run_forward(Session& session, AttentionGradCall& call) {
                              .log_sums = reinterpret_cast<float*>(sums)});
 }
 
-template <typename T>
+template <typename T, int kSize>
 void launch(Session& session, AttentionGradCall call) {
-  require_groups(stream_backward<T, true>);
+  require_groups(stream_backward<T, true, kSize>);
   if (!call.log_sums) run_forward(session, call);
-  launch_half<T, false>(session, call);
-  launch_half<T, true>(session, call);
+  launch_half<T, false, kSize>(session, call);
+  launch_half<T, true, kSize>(session, call);
 }
 
 }  // namespace
 
 void attention_backward_stream(Session& session, const AttentionGradCall& call) {
-  call.q.dtype == DType::kBF16 ? launch<__nv_bfloat16>(session, call) : launch<__half>(session, call);
+  for_stream_size(call.head_size, [&]<int kSize>(std::integral_constant<int, kSize>) {
+    call.q.dtype == DType::kBF16 ? launch<__nv_bfloat16, kSize>(session, call)
+                                 : launch<__half, kSize>(session, call);
+  });
 }
 
 }  // namespace vitrail::cuda

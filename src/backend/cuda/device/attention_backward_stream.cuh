@@ -3,85 +3,35 @@
 // whose.
 #pragma once
 
-#include "backend/cuda/device/attention_backward.cuh"
-#include "backend/cuda/device/attention_stream.cuh"
+#include "backend/cuda/device/attention_backward_layout.cuh"
 
 namespace vitrail::cuda::stream_grad {
 
-inline constexpr int kGroups = 2, kThreads = (kGroups + 1) * kGroupThreads, kSlots = 4;
-inline constexpr uint32_t kFactBytes = 64 * sizeof(QueryFacts), kTileBytes = kOwnBytes;
-// A slot holds a tile of either stream; the facts of a tile of queries lie apart. A group's own rows are
-// queries, output gradients and outputs, or keys and values.
-inline constexpr uint32_t kOwnAt = kSlots * 2 * kTileBytes, kFactsAt = kOwnAt + kGroups * 3 * kOwnBytes;
-inline constexpr uint32_t kBarriersAt = kFactsAt + kSlots * kFactBytes;
-inline constexpr uint32_t kBytes = kBarriersAt + (2 * kSlots + 2 * kGroups) * 8 + kSwizzleBytes;
-
-struct Work {
-  int heads, tasks, tiles;   // heads of an image; tasks of all blocks; tasks of a head
-  int rows, others, pieces;  // rows that groups own, and rows they meet
-  float scale;
-  const float* log_sums;
-  float* facts;            // for every 64 queries, 64 logarithms and 64 means
-  HeadRows first, second;  // dq; or dk and dv
-};
-
 #ifdef __CUDA_ARCH_FEAT_SM90_ALL
 
-struct Places {
-  const char* start;
-  uint32_t base;
-
-  __device__ explicit Places(const char* shared) {
-    base = (shared_address(shared) + kSwizzleBytes - 1) / kSwizzleBytes * kSwizzleBytes;
-    start = shared + (base - shared_address(shared));
-  }
-  __device__ uint32_t tile(int slot, int stream) const { return base + (2 * slot + stream) * kTileBytes; }
-  __device__ uint32_t own(int group, int i) const { return base + kOwnAt + (3 * group + i) * kOwnBytes; }
-  __device__ uint32_t facts(int slot) const { return base + kFactsAt + slot * kFactBytes; }
-  // The facts of columns 8 n + 2t and 8 n + 2t + 1 (t = lane % 4) from a slot on.
-  __device__ float2 fact(int slot, int which, int n, int lane) const {
-    return *reinterpret_cast<const float2*>(start + kFactsAt + slot * kFactBytes +
-                                            4 * (64 * which + 8 * n + 2 * (lane % 4)));
-  }
-  __device__ uint32_t barrier(int i) const { return base + kBarriersAt + i * 8; }
-  __device__ uint32_t full(int slot) const { return barrier(slot); }
-  __device__ uint32_t empty(int slot) const { return barrier(kSlots + slot); }
-  __device__ uint32_t own_full(int group) const { return barrier(2 * kSlots + group); }
-  __device__ uint32_t own_empty(int group) const { return barrier(2 * kSlots + kGroups + group); }
-
-  __device__ void init() const {
-    for (int slot = 0; slot < kSlots; ++slot)
-      barrier_init(full(slot), 1), barrier_init(empty(slot), 4 * kGroups);
-    for (int group = 0; group < kGroups; ++group)
-      barrier_init(own_full(group), 1), barrier_init(own_empty(group), 4);
-    barrier_publish();
-  }
-};
-
 // The 64 rows of a group, of which a warp has 16 and a lane two: lane / 4 and the one 8 below.
-template <typename T, bool kOfKeys>
+template <typename T, int kSize, bool kOfKeys>
 struct Rows {
+  using Keeps = Kept<kSize, kOfKeys>;
+  using Ring = RingPlace<Layout<kSize>::kSlots>;
+  static constexpr int kSteps = HeadTile<kSize>::kSteps, kOwnEights = HeadTile<kSize>::kEights;
   const Work& w;
-  const Places& at;
+  const Places<kSize>& at;
   const int group, lane, warp;
-  uint32_t left[4][4], right[4][4];  // queries and output gradients, or keys and values
-  float first[8][4], second[8][4];   // dq; or dk and dv
-  float log_sum[2], mean[2];         // of own queries
-  RingPlace<kSlots> ring;
+  uint32_t left[kSteps][4], right[kSteps][4];         // queries and output gradients, or keys and values
+  float first[kOwnEights][4], second[kOwnEights][4];  // dq; or dk and dv
+  float log_sum[2], mean[2];                          // of own queries
+  Ring ring;
 
-  __device__ __forceinline__ void load(uint32_t (&own)[4][4], int i) const {
-#pragma unroll
-    for (int step = 0; step < 4; ++step)
-      load16x16(own[step], at.own(group, i) + warp * kOwnBytes / 4 + Swizzle<64>::lane_offset(lane, step));
-  }
   // The mean of a query's weights' gradients is its output times its output gradient.
   __device__ __forceinline__ void find_facts(int index, int row) {
-    uint32_t out[4][4];
-    load(out, 2);
+    uint32_t out[kSteps][4], dout[kSteps][4];
+    load_own(out, at.own(group, 2), warp, lane);
+    load_own(dout, at.own(group, 1), warp, lane);
     mean[0] = mean[1] = 0;
 #pragma unroll
-    for (int i = 0; i < 16; ++i) {
-      const float2 a = unpack2<T>(out[i / 4][i % 4]), b = unpack2<T>(right[i / 4][i % 4]);
+    for (int i = 0; i < 4 * kSteps; ++i) {
+      const float2 a = unpack2<T>(out[i / 4][i % 4]), b = unpack2<T>(dout[i / 4][i % 4]);
       mean[i % 2] += a.x * b.x + a.y * b.y;
     }
     for (int half = 0; half < 2; ++half) {
@@ -97,14 +47,46 @@ struct Rows {
       }
     }
   }
+  // The warp has read what the barrier guards.
+  __device__ __forceinline__ void leave(uint32_t empty) const {
+    __syncwarp();
+    if (lane == 0) barrier_arrive(empty);
+  }
   __device__ __forceinline__ void begin(int index, int row, uint32_t parity) {
     barrier_wait(at.own_full(group), parity);
-    load(left, 0);
-    load(right, 1);
+    __syncwarp();
+    if constexpr (Keeps::kLeft) load_own(left, at.own(group, 0), warp, lane);
+    if constexpr (Keeps::kRight) load_own(right, at.own(group, 1), warp, lane);
     if constexpr (!kOfKeys) find_facts(index, row);
-    if (lane == 0) barrier_arrive(at.own_empty(group));
+    if constexpr (Keeps::kLeft) leave(at.own_empty(group));
 #pragma unroll
-    for (int i = 0; i < 32; ++i) first[i / 4][i % 4] = second[i / 4][i % 4] = 0;
+    for (int i = 0; i < 4 * kOwnEights; ++i) first[i / 4][i % 4] = second[i / 4][i % 4] = 0;
+  }
+  // A group without rows only lets the tiles pass.
+  __device__ __forceinline__ void skip(uint32_t parity, int tiles) {
+    barrier_wait(at.own_full(group), parity);
+    leave(at.own_empty(group));
+#pragma unroll 1
+    for (int tile = 0; tile < tiles; ++tile, ring.next()) {
+      barrier_wait(at.full(ring.slot), ring.parity);
+      leave(at.empty(ring.slot));
+    }
+  }
+
+  // Starts the products of the left or the right rows with those of a tile.
+  template <int kEights>
+  __device__ __forceinline__ void start_left(float (&s)[kEights][4], int slot) const {
+    if constexpr (Keeps::kLeft)
+      start_dots<T>(s, left, at.tile(slot, 0), kPanelBytes);
+    else
+      start_shared_dots<T, kSteps>(s, at.own(group, 0), kPanelBytes, at.tile(slot, 0), kPanelBytes);
+  }
+  template <int kEights>
+  __device__ __forceinline__ void start_right(float (&dp)[kEights][4], int slot) const {
+    if constexpr (Keeps::kRight)
+      start_dots<T>(dp, right, at.tile(slot, 1), kPanelBytes);
+    else
+      start_shared_dots<T, kSteps>(dp, at.own(group, 1), kPanelBytes, at.tile(slot, 1), kPanelBytes);
   }
 
   template <int kEights>
@@ -142,18 +124,18 @@ struct Rows {
     float dp[8][4];
     uint32_t p[4][4], ds[4][4];
     const int slot = ring.slot;
-    RingPlace<kSlots> next = ring;
+    Ring next = ring;
     next.next();
     group_fence();
-    start_dots<T>(dp, right, at.tile(slot, 1));
+    start_right(dp, slot);
     group_commit();
     if (kLast && !kOfKeys && columns < 64) mask_from(s, columns, lane);
     weigh(p, s, slot);
     if constexpr (!kLast) barrier_wait(at.full(next.slot), next.parity);
     if constexpr (kOfKeys || !kLast) {
       group_fence();
-      if constexpr (!kLast) start_dots<T>(s, left, at.tile(next.slot, 0));
-      if constexpr (kOfKeys) start_weigh<T>(second, p, at.tile(slot, 1));
+      if constexpr (!kLast) start_left(s, next.slot);
+      if constexpr (kOfKeys) start_weigh<T>(second, p, at.tile(slot, 1), kPanelBytes);
       group_commit();
       group_wait<1>();
     } else {
@@ -162,58 +144,107 @@ struct Rows {
     settle(dp);
     differentiate(ds, p, dp, slot);
     group_fence();
-    start_weigh<T>(first, ds, at.tile(slot, 0));
+    start_weigh<T>(first, ds, at.tile(slot, 0), kPanelBytes);
     group_commit();
     group_wait<0>();
     settle(s);
     settle(first);
     if constexpr (kOfKeys) settle(second);
-    if (lane == 0) barrier_arrive(at.empty(slot));
+    leave(at.empty(slot));
     ring = next;
   }
-  __device__ __forceinline__ void meet_tiles(int tiles, int columns) {
-    float s[8][4];
+  // The scores of the first tile.
+  __device__ __forceinline__ void start(float (&s)[8][4]) {
     barrier_wait(at.full(ring.slot), ring.parity);
     group_fence();
-    start_dots<T>(s, left, at.tile(ring.slot, 0));
+    start_left(s, ring.slot);
     group_commit();
     group_wait<0>();
     settle(s);
-#pragma unroll 1
-    for (int tile = 1; tile < tiles; ++tile) meet<false>(s, 64);
-    meet<true>(s, columns);
   }
-  // Up to 16 rows at the end of the other side.
-  __device__ __forceinline__ void meet_few(int columns) {
-    float s[2][4], dp[2][4];
+  // A tile of up to 16 columns before the first one, whose scores are computed meanwhile.
+  __device__ __forceinline__ void start_with_few(float (&s)[8][4], int columns) {
+    float few[2][4], dp[2][4];
     uint32_t p[1][4], ds[1][4];
     const int slot = ring.slot;
     barrier_wait(at.full(slot), ring.parity);
     group_fence();
-    start_dots<T>(s, left, at.tile(slot, 0));
-    start_dots<T>(dp, right, at.tile(slot, 1));
+    start_left(few, slot);
+    start_right(dp, slot);
+    group_commit();
+    ring.next();
+    barrier_wait(at.full(ring.slot), ring.parity);
+    group_fence();
+    start_left(s, ring.slot);
+    group_commit();
+    group_wait<1>();
+    settle(few);
+    settle(dp);
+    if constexpr (!kOfKeys) mask_from(few, columns, lane);
+    weigh(p, few, slot);
+    differentiate(ds, p, dp, slot);
+    group_fence();
+    if constexpr (kOfKeys) start_weigh<T>(second, p, at.tile(slot, 1), kPanelBytes);
+    start_weigh<T>(first, ds, at.tile(slot, 0), kPanelBytes);
     group_commit();
     group_wait<0>();
     settle(s);
-    settle(dp);
-    if constexpr (!kOfKeys) mask_from(s, columns, lane);
+    settle(first);
+    if constexpr (kOfKeys) settle(second);
+    leave(at.empty(slot));
+  }
+  // One tile, of which `columns` columns exist.
+  template <int kEights>
+  __device__ __forceinline__ void meet_alone(int columns) {
+    float s[kEights][4], dp[kEights][4];
+    uint32_t p[kEights / 2][4], ds[kEights / 2][4];
+    const int slot = ring.slot;
+    barrier_wait(at.full(slot), ring.parity);
+    group_fence();
+    start_left(s, slot);
+    group_commit();
+    start_right(dp, slot);
+    group_commit();
+    group_wait<1>();
+    settle(s);
+    if (!kOfKeys && columns < 8 * kEights) mask_from(s, columns, lane);
     weigh(p, s, slot);
+    group_wait<0>();
+    settle(dp);
+    group_fence();
+    if constexpr (kOfKeys) start_weigh<T>(second, p, at.tile(slot, 1), kPanelBytes);
+    group_commit();
     differentiate(ds, p, dp, slot);
     group_fence();
-    if constexpr (kOfKeys) start_weigh<T>(second, p, at.tile(slot, 1));
-    start_weigh<T>(first, ds, at.tile(slot, 0));
+    start_weigh<T>(first, ds, at.tile(slot, 0), kPanelBytes);
     group_commit();
     group_wait<0>();
     settle(first);
     if constexpr (kOfKeys) settle(second);
-    if (lane == 0) barrier_arrive(at.empty(slot));
+    leave(at.empty(slot));
     ring.next();
   }
+  // All rows of the other side: up to 16 that fill no tile come first.
+  __device__ __forceinline__ void meet_all(const OtherSide& others) {
+    if constexpr (Keeps::kAhead) {
+      float s[8][4];
+      others.few > 0 ? start_with_few(s, others.few) : start(s);
+#pragma unroll 1
+      for (int tile = 1; tile < others.tiles; ++tile) meet<false>(s, 64);
+      meet<true>(s, others.columns);
+    } else {
+      if (others.few > 0) meet_alone<2>(others.few);
+#pragma unroll 1
+      for (int tile = 1; tile <= others.tiles; ++tile)
+        meet_alone<8>(tile < others.tiles ? 64 : others.columns);
+    }
+  }
   __device__ __forceinline__ void end(int index, int row) const {
+    if constexpr (!Keeps::kLeft) leave(at.own_empty(group));
     const int image = index / w.heads, head = index % w.heads;
-    store_rows<T, 64>(HeadStart(w.first, image, head), row, w.rows, w.pieces, first, w.scale, w.scale);
+    store_rows<T, kSize>(HeadStart(w.first, image, head), row, w.rows, w.pieces, first, w.scale, w.scale);
     if constexpr (kOfKeys)
-      store_rows<T, 64>(HeadStart(w.second, image, head), row, w.rows, w.pieces, second, 1, 1);
+      store_rows<T, kSize>(HeadStart(w.second, image, head), row, w.rows, w.pieces, second, 1, 1);
   }
 };
 

@@ -1,7 +1,7 @@
 // Attention over long sequences in 16 bits on Hopper: in persistent blocks one warp prefetches tiles of keys
 // and values by TMA, and two warp groups have 64 queries each. A group starts the product of its queries with
 // the next keys and that of its weights with the present values together, and computes the next weights under
-// the second. Few keys at the end are multiplied 16 or 64 at a time.
+// the second. The last tile is multiplied no wider than its keys need.
 #include <algorithm>
 
 #include "backend/cuda/device/attention_forward.cuh"
@@ -20,52 +20,56 @@ struct Maps {
 #ifdef __CUDA_ARCH_FEAT_SM90_ALL
 
 // Loads all that the block's groups read; one thread runs it.
-__device__ void fetch(const Maps& maps, const Work& w, const Places& at) {
-  RingPlace<kSlots> ring;
+template <int kSize>
+__device__ void fetch(const Maps& maps, const Work& w, const Places<kSize>& at) {
+  RingPlace<kSlots<kSize>> ring;
   uint32_t parity = 1;
-  const auto load = [](uint32_t to, const CUtensorMap& map, uint32_t bytes, int row, int head, int image,
+  const auto load = [](uint32_t to, const CUtensorMap& map, int rows, int row, int head, int image,
                        uint32_t full, uint32_t empty, uint32_t free) {
     barrier_wait(empty, free);
-    barrier_arrive_with(full, bytes);
-    tma_load_rows(to, map, row, head, image, full);
+    barrier_arrive_with(full, HeadTile<kSize>::bytes(rows));
+    load_tile<kSize>(to, map, rows, row, head, image, full);
   };
-  for (int task = blockIdx.x; task < w.tasks; task += gridDim.x, parity ^= 1) {
+  for (int round = 0, task; (task = task_of(round)) < w.tasks; ++round, parity ^= 1) {
     const int index = task / w.tiles, image = index / w.heads, head = index % w.heads;
     for (int group = 0; group < kGroups; ++group)
-      load(at.q(group), maps.q, kOwnBytes, (task % w.tiles * kGroups + group) * 64, head, image,
-           at.q_full(group), at.q_empty(group), parity);
+      load(at.q(group), maps.q, 64, (task % w.tiles * kGroups + group) * 64, head, image, at.q_full(group),
+           at.q_empty(group), parity);
     for (int key = 0; key < w.keys; key += kKeys, ring.next()) {
-      load(at.k(ring.slot), maps.k, kTileBytes, key, head, image, at.k_full(ring.slot), at.k_empty(ring.slot),
+      load(at.k(ring.slot), maps.k, kKeys, key, head, image, at.k_full(ring.slot), at.k_empty(ring.slot),
            ring.parity ^ 1);
-      load(at.v(ring.slot), maps.v, kTileBytes, key, head, image, at.v_full(ring.slot), at.v_empty(ring.slot),
+      load(at.v(ring.slot), maps.v, kKeys, key, head, image, at.v_full(ring.slot), at.v_empty(ring.slot),
            ring.parity ^ 1);
     }
   }
 }
 
-template <typename T>
-__device__ void attend_all(const Work& w, const Places& at, int group) {
+template <typename T, int kSize>
+__device__ void attend_all(const Work& w, const Places<kSize>& at, int group) {
   const int warp = static_cast<int>(threadIdx.x) / 32 % 4;
-  Queries<T> queries{w, at, group, static_cast<int>(threadIdx.x) % 32};
-  const int tiles = w.keys / kKeys, rest = w.keys % kKeys;
+  Queries<T, kSize> queries{w, at, group, static_cast<int>(threadIdx.x) % 32};
   uint32_t parity = 0;
 #pragma unroll 1
-  for (int task = blockIdx.x; task < w.tasks; task += gridDim.x, parity ^= 1) {
+  for (int round = 0, task; (task = task_of(round)) < w.tasks; ++round, parity ^= 1) {
+    const int first = (task % w.tiles * kGroups + group) * 64;
+    if (first >= w.queries) {
+      queries.skip(parity, (w.keys + kKeys - 1) / kKeys);
+      continue;
+    }
     queries.begin(warp, parity);
-    if (tiles > 0) queries.attend(tiles);
-    if (rest > 0) queries.attend_rest(rest);
-    queries.end(task / w.tiles, (task % w.tiles * kGroups + group) * 64 + warp * 16);
+    queries.attend(w.keys);
+    queries.end(task / w.tiles, first + warp * 16);
   }
 }
 
 #endif
 
-template <typename T>
+template <typename T, int kSize>
 __global__ void __launch_bounds__(kThreads, 1)
     stream_attention(const __grid_constant__ Maps maps, const __grid_constant__ Work w) {
 #ifdef __CUDA_ARCH_FEAT_SM90_ALL
   extern __shared__ char shared[];
-  const Places at(shared);
+  const Places<kSize> at(shared);
   if (threadIdx.x == 0) at.init();
   __syncthreads();
   const int group = __shfl_sync(~0u, static_cast<int>(threadIdx.x) / kGroupThreads, 0);
@@ -79,9 +83,10 @@ __global__ void __launch_bounds__(kThreads, 1)
 #endif
 }
 
-template <typename T>
+template <typename T, int kSize>
 void launch(Session& session, const AttentionCall& call) {
-  const auto kernel = stream_attention<T>;
+  constexpr uint32_t kBytes = Layout<kSize>::kBytes;
+  const auto kernel = stream_attention<T, kSize>;
   require_groups(kernel);
   const auto map = [&](const HeadRows& rows, int64_t count, int box) {
     return heads_map(rows, count, call.head_size, call.heads, call.batch, box);
@@ -109,7 +114,10 @@ void launch(Session& session, const AttentionCall& call) {
 }  // namespace
 
 void attention_stream(Session& session, const AttentionCall& call) {
-  call.q.dtype == DType::kBF16 ? launch<__nv_bfloat16>(session, call) : launch<__half>(session, call);
+  for_stream_size(call.head_size, [&]<int kSize>(std::integral_constant<int, kSize>) {
+    call.q.dtype == DType::kBF16 ? launch<__nv_bfloat16, kSize>(session, call)
+                                 : launch<__half, kSize>(session, call);
+  });
 }
 
 }  // namespace vitrail::cuda

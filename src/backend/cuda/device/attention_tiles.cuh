@@ -95,7 +95,9 @@ __device__ __forceinline__ void store_rows(const HeadStart& target, int first, i
       uint32_t w[4];
 #pragma unroll
       for (int i = 0; i < 4; ++i)
-        w[i] = pack2<T>(sums[piece + i][2 * half] * times, sums[piece + i][2 * half + 1] * times);
+        w[i] = piece + i < kSize / 8
+                   ? pack2<T>(sums[piece + i][2 * half] * times, sums[piece + i][2 * half + 1] * times)
+                   : 0;
       exchange_in_quad(w);
       if (row + 8 * half < rows && piece + quad < pieces)
         *reinterpret_cast<uint4*>(at + (piece + quad) * 16) = make_uint4(w[0], w[1], w[2], w[3]);

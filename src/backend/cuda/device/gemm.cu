@@ -167,7 +167,8 @@ GemmApi gemm_api() {
           .hopper_gemm = hopper_gemm,
           .small_gemm = small_gemm,
           .finish = finish_gemm,
-          .gather_patches = gather_patches};
+          .gather_patches = gather_patches,
+          .copy_rows = copy_rows};
 }
 
 }  // namespace vitrail::cuda

@@ -11,5 +11,6 @@ void hopper_gemm(Session& session, const FusedGemmCall& call);
 void small_gemm(Session& session, const SmallGemmCall& call);
 void finish_gemm(Session& session, const FinishCall& call);
 void gather_patches(Session& session, const PatchesCall& call);
+void copy_rows(Session& session, const RowsCall& call);
 
 }  // namespace vitrail::cuda
