@@ -50,13 +50,13 @@ TEST(CudaHopperSmall, RunsUnaskedWhereRowsAreFew) {
   EXPECT_EQ(chosen(linear(197, 96), older), "cublaslt");
 }
 
-TEST(CudaHopperSmall, TakesPatchesAndNoGradients) {
+TEST(CudaHopperSmall, TakesNeitherPatchesNorGradients) {
   const Dim d('D', 64), f('F', 96);
   const DType half = DType::kBF16;
   EXPECT_EQ(declines({std::make_shared<PatchEmbedOp>(),
                       {{half, {{'B', 4}, {'C', 3}, {'Y', 32}, {'X', 32}}},
                        {half, {d, {'C', 3}, {'P', 8}, {'Q', 8}}}}}),
-            "");
+            "gathers no patches");
   EXPECT_EQ(declines({std::make_shared<LinearDxOp>(), {{half, {{'B', 9}, f}}, {half, {f, d}}}}),
             "computes no gradient");
   EXPECT_EQ(declines(linear(197, 10)), "rows of 10 16-bit elements are not whole 16 bytes");

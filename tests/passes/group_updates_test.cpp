@@ -90,6 +90,16 @@ TEST(GroupUpdates, LeavesOtherKindsAndSingleNodes) {
   EXPECT_EQ(to_string(group_updates(one, every_kind)), to_string(one));
 }
 
+// One kernel runs both.
+TEST(GroupUpdates, UpdatesWithACopyAndWithoutAreOneNode) {
+  Program program = two_updates();
+  program.nodes.pop_back();
+  EXPECT_EQ(to_string(group_updates(join_copies(program, every_kind), every_kind)),
+            "input control f64[Z6]\n"
+            "many sgd_update+copy_into{2 parts}(w, grad/w, control, w@bf16, v, grad/v, control)  "
+            "# many sgd_update+copy_into\n");
+}
+
 TEST(GroupUpdates, TheWorkAndWhatIsUpdatedStay) {
   const Program apart = two_updates(), joined = group_updates(apart, every_kind);
   EXPECT_EQ(joined.cost().flops, apart.cost().flops);

@@ -17,6 +17,7 @@ constexpr int64_t kFewRows = 256, kFewRowsOfPass = 512, kFewRowsOfManyTerms = 64
 
 std::string unsupported_matrices(const NodeView& node, const GemmPlan& plan) {
   const DType type = node.ins[plan.a].dtype, result = node.outs[0].dtype;
+  if (plan.images >= 0) return "gathers no patches";
   if (!plan.b_transposed || plan.a_transposed || plan.target >= 0) return "computes no gradient";
   if (type != DType::kBF16 && type != DType::kF16) return "multiplies 16-bit types only";
   if (node.ins[plan.b].dtype != type) return "multiplies one type only";
@@ -56,26 +57,9 @@ bool has_few_rows(const NodeView& node, const DeviceInfo& device) {
   return plan.m < (plan.finished ? kFewRowsOfPass : kFewRows);
 }
 
-// As cuBLASLt's, in which the patches lie: a plan's memory does not depend on the choice among a GEMM's
-// kernels.
+// As cuBLASLt's: a plan's memory does not depend on the choice among a GEMM's kernels.
 size_t scratch_bytes(const NodeView& node, const DeviceInfo&) {
   return plan_gemm(node, Multiplier::kLibrary).scratch_bytes;
-}
-
-Operand gathered(const KernelArgs& args, const GemmPlan& plan) {
-  const auto start = reinterpret_cast<uintptr_t>(args.scratch.data());
-  std::byte* const at = args.scratch.data() + (256 - start % 256) % 256 + plan.patches_at;
-  const TensorView& images = args.ins[plan.images];
-  const Operand patches = {at, images.dtype()};
-  api().gemms.gather_patches(session(args), {.batch = images.shape().local('B'),
-                                             .channels = images.shape().local('C'),
-                                             .height = images.shape().local('Y'),
-                                             .width = images.shape().local('X'),
-                                             .rows = plan.patch_rows,
-                                             .columns = plan.patch_columns,
-                                             .images = operand(images),
-                                             .out = patches});
-  return patches;
 }
 
 void run_small(const KernelArgs& args) {
@@ -85,7 +69,7 @@ void run_small(const KernelArgs& args) {
   SmallGemmCall call{.gemm = {.m = plan.m,
                               .n = plan.n,
                               .k = plan.k,
-                              .a = plan.images < 0 ? input(plan.a) : gathered(args, plan),
+                              .a = input(plan.a),
                               .b = input(plan.b),
                               .d = operand(args.outs[0]),
                               .b_transposed = true,
