@@ -3,7 +3,7 @@
 // backends that write both in one pass over the parameter.
 #pragma once
 
-#include "graph/op.h"
+#include "ops/persistent.h"
 
 namespace vitrail {
 
@@ -14,14 +14,23 @@ class CopiedUpdateOp : public Op {
 
   static constexpr std::string_view kSuffix = "+copy_into";
   std::string_view kind() const override { return kind_; }  // "adam_update+copy_into"
-  std::vector<TensorDesc> infer(DescSpan ins) const override;
+  std::vector<TensorDesc> infer(DescSpan ins) const override {
+    VT_CHECK(ins.size() > 1, "%s: no copy to write", kind_.c_str());
+    CopyIntoOp().infer(std::vector{ins.back(), ins[0]});
+    return update_->infer(ins.first(ins.size() - 1));
+  }
   // Copies are joined after an update is distributed.
   DimsRule dims() const override { return {kEveryDim}; }
   double flops(DescSpan ins, DescSpan outs) const override {
     return update_->flops(ins.first(ins.size() - 1), outs);
   }
   std::string attributes() const override { return update_->attributes(); }
-  std::vector<int> updates() const override;
+  // An update's inputs are what it updates and the control, after which the copy comes.
+  std::vector<int> updates() const override {
+    std::vector<int> inputs = update_->updates();
+    inputs.push_back(static_cast<int>(inputs.size()) + 1);
+    return inputs;
+  }
 
   const OpPtr& update() const { return update_; }
 
