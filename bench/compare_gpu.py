@@ -7,7 +7,7 @@ in inference both sides have the same weights, and the logits are compared. --ja
     python bench/compare_gpu.py train:vit_base_patch16_224:256 infer:vit_base_patch16_224:1
     python bench/compare_gpu.py train:vit_base_patch16_224:8:1024 --modes default,graphs --json out.json --svg out.svg
 
-A case is train|infer:MODEL:BATCH[:IMAGE][:STREAM]. Training is compared with an f32 residual stream (torch: bf16 autocast over
+A case is train:MODEL:BATCH[:IMAGE][:STREAM] or infer:MODEL:BATCH[:IMAGE]. Training is compared with an f32 residual stream (torch: bf16 autocast over
 f32 weights) and with a bf16 one (torch: weights in bf16 too; Vitrail keeps f32 master weights); inference is in bf16.
 "At equal work" is the ratio of FLOP/s: Vitrail does not compute the outputs of the last block that nothing reads.
 """
@@ -42,7 +42,7 @@ def parse_case(text):
     streams = (last,) if parts[:1] == ["train"] and last in STREAMS["train"] else None
     parts += [] if streams else [last]
     if len(parts) not in (3, 4) or parts[0] not in STREAMS or not all(part.isdigit() for part in parts[2:]):
-        raise argparse.ArgumentTypeError(f"expected train|infer:MODEL:BATCH[:IMAGE][:STREAM], not {text}")
+        raise argparse.ArgumentTypeError(f"expected train:MODEL:BATCH[:IMAGE][:STREAM] or infer:MODEL:BATCH[:IMAGE], not {text}")
     work, model, batch, *image = parts
     return {"work": work, "model": model, "streams": streams or STREAMS[work], "batch": int(batch), "image": int(image[0]) if image else None,
             "classes": 1000, "config": None, "fields": None, "clip": 0, "device": "cuda",
@@ -216,6 +216,9 @@ def main():
     print(f"{about['gpu']}, torch {about['torch']}, timm {about['timm']}\n", flush=True)
     work = [(case, stream) for case in options.cases for stream in case["streams"]
             if case["work"] != "train" or stream in options.streams]
+
+    if not work:
+        sys.exit("no case is left: --streams leaves out those that the cases name")
 
     def say(line):
         print(line, file=sys.stderr, flush=True)

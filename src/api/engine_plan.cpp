@@ -35,7 +35,7 @@ bool has_packed(const ExecutionPlan& plan) {
 }
 }  // namespace
 
-// Weights that were packed for fp8 are multiplied in fp8, by any number of rows.
+// Where weights were packed for fp8, all GEMMs of the blocks are in fp8, by any number of rows.
 ExecutionPlan plan_sharing(const VitConfig& config, const EngineOptions& options, const ExecutionPlan& base) {
   const auto layout = std::make_shared<PersistentLayout>(*base.memory.persistent);
   EngineOptions own = options;

@@ -140,12 +140,12 @@ class Fuser {
   }
 
   // Adds the gelu of what the group computes although its gradient reads that too, where a kernel makes both:
-  // the gelu is that of the kept, rounded value, as if it stood alone.
+  // the gelu is that of the kept, rounded value, as if it stood alone. Where the gradient reads a clone's,
+  // the original keeps its own for nobody: both run by one kernel.
   void keep_for_gelu(Group& group) const {
     const ValueId out = program_.nodes[group.members.back()].outs[0];
     const int gelu = first_reader_[out];
-    if (!has_kernel_ || gelu < 0 || gelu == reader_[out] || !node_is<GeluOp>(gelu) || group_of_[gelu] >= 0)
-      return;
+    if (!has_kernel_ || gelu < 0 || uses_[out] < 2 || !node_is<GeluOp>(gelu) || group_of_[gelu] >= 0) return;
     Group with = group;
     with.kept = static_cast<int>(group.members.size()) - 1;
     with.members.push_back(gelu);

@@ -47,7 +47,7 @@ class CastJoiner {
       return true;
     }
     Node& maker = program_.nodes[producer_[from]];
-    if (maker.outs[0] != from) return false;
+    if (maker.outs[0] != from || size_of(type_of(to)) > size_of(type_of(from))) return false;
     if (const auto* norm = dynamic_cast<const LayernormOp*>(maker.op.get()); norm && only_cast(from)) {
       maker.op = std::make_shared<LayernormOp>(norm->eps(), type_of(to));
       maker.outs[0] = now_[from] = to;

@@ -259,6 +259,17 @@ TEST(Fuse, AGemmMakesTheGeluOfWhatItKeepsWhereThereIsAKernel) {
   EXPECT_EQ(counts["linear+bias+gelu"], 0);
 }
 
+// What is recomputed must have the bits of the original, so both run by the kernel that makes two results.
+TEST(Fuse, AGemmAndItsCloneBothMakeTheGeluOfWhatTheyKeep) {
+  const PrecisionOptions bf16{.compute = DType::kBF16, .residual = DType::kF32};
+  const Program program = precision(record_step(tiny_vit(2)), bf16).program;
+  for (const RecomputeOptions& again : {RecomputeOptions{Recompute::kMlp}, {Recompute::kBlock}}) {
+    auto counts = count_kinds(fuse(recompute(program, again), {.norms = nullptr}, has("linear+bias+gelu")));
+    EXPECT_EQ(counts["linear+bias+gelu"], 4);
+    EXPECT_EQ(counts["gelu"], 0);
+  }
+}
+
 TEST(Fuse, TheGradientsOfGeluAndGemmAreOneIn16BitsWhereThereIsAKernel) {
   const PrecisionOptions bf16{.compute = DType::kBF16, .residual = DType::kF32};
   const Program program = join_row_sums(precision(record_step(tiny_vit(2)), bf16).program);

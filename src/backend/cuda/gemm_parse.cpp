@@ -30,7 +30,8 @@ std::string arithmetic_unsupported(Arithmetic arithmetic, Multiplier by) {
 // out[m, n] = x[m, k] . w[n, k], and the epilogue that follows.
 void read_forward(const NodeView& node, Multiplier by, GemmPlan& plan) {
   plan.keeps = node.outs.size() > 1;
-  plan.unsupported = gemm_unsupported({node.op, node.ins, node.outs.first(1)});
+  plan.unsupported =
+      gemm_unsupported({node.op, node.ins, node.outs.first(std::min<size_t>(node.outs.size(), 1))});
   if (!plan.unsupported.empty()) return;
   const GemmNode p = parse_gemm(node.op);
   if (plan.unsupported = arithmetic_unsupported(p.arithmetic, by); !plan.unsupported.empty()) return;
