@@ -26,13 +26,15 @@ double bound(const Known& known, size_t i) {
   return known.noise.exact() ? 0 : known.noise.bound[i];
 }
 
-// The noise of a result that sums result 0 over all rows: a kernel may sum values that are rounded already.
-Noise of_row_sums(const Args& args) {
-  Noise noise = of_any(args);
+// The noise of a result that sums result 0, of noise `of_rows`, over all rows: a kernel may sum values that
+// are rounded already.
+Noise of_row_sums(const Args& args, const Noise& of_rows) {
+  const int64_t length = args.query.op.reduction_length(args.query.descs);
+  Noise noise = alike(tolerance_of(DType::kF32, length), args.out.values);
   const Values& rows = args.results[0].values;
   const size_t width = noise.variance.size();
   for (size_t i = 0; i < rows.size(); ++i)
-    noise.variance[i % width] += square(rounding_of(args.types[0], rows[i])) / 3;
+    noise.variance[i % width] += of_rows.mean_square(i) + square(rounding_of(args.types[0], rows[i])) / 3;
   return noise;
 }
 
@@ -54,7 +56,8 @@ Noise of_gelu(const Args& args) {
 
 // The gradient dx = dy slope(x) is linear in dy. The slope is less than 1.13.
 Noise of_gelu_grad(const Args& args) {
-  if (args.result > 0) return of_row_sums(args);
+  if (args.result > 0)
+    return of_row_sums(args, of_gelu_grad({args.query, args.results, args.types, 0, args.results[0]}));
   const Known &x = args.query.ins[0], &dy = args.query.ins[1];
   Noise noise = silence(x.values.size());
   for (size_t i = 0; i < x.values.size(); ++i) {
@@ -68,7 +71,7 @@ Noise of_gelu_grad(const Args& args) {
 
 Noise of_layernorm_grad(const Args& args) {
   const auto& op = static_cast<const LayernormGradOp&>(args.query.op);
-  return op.row_sums() && args.result == op.sums_at() ? of_row_sums(args) : of_any(args);
+  return op.row_sums() && args.result == op.sums_at() ? of_row_sums(args, {}) : of_any(args);
 }
 
 Noise of_sum(const Args& args) {
