@@ -46,8 +46,8 @@ const DeviceInfo kInfo = planned_cuda_device("NVIDIA H200 (made up)", 90);
 ExecutionPlan planned(DType dtype, std::shared_ptr<const KernelTable> kernels = nullptr, int64_t batch = 2) {
   VitConfig config = find_architecture("vit_tiny_patch16_224").config;
   config.image_height = config.image_width = 32;
-  return plan_inference(config, {.backend = "cuda", .batch = batch, .compute = dtype, .kernels = kernels},
-                        kInfo);
+  return plan_inference(
+      config, {.backend = "cuda", .batch = batch, .compute = dtype, .kernels = std::move(kernels)}, kInfo);
 }
 
 size_t listed(const PlannedGemm& gemm, std::string_view start) {
