@@ -5,6 +5,7 @@
 #include "backend/cuda/api/fp8.h"
 #include "backend/cuda/gemm_parse.h"
 #include "backend/cuda/kernels.h"
+#include "backend/sketch.h"
 #include "ops/bias.h"
 #include "ops/fused.h"
 #include "ops/gelu.h"
@@ -17,15 +18,6 @@ namespace {
 
 const DeviceInfo kHopper = planned_cuda_device("H200", 90, 132);
 const Dim b('B', 2), n('N', 37);
-
-struct Sketch {
-  OpPtr op;
-  std::vector<TensorDesc> ins, outs;
-
-  Sketch(OpPtr what, std::vector<TensorDesc> inputs)
-      : op(std::move(what)), ins(std::move(inputs)), outs(op->infer(ins)) {}
-  NodeView view() const { return {*op, ins, outs}; }
-};
 
 Sketch linear(int64_t inputs, int64_t outputs, DType dtype = DType::kBF16) {
   const Dim d('D', inputs), f('F', outputs);

@@ -4,6 +4,7 @@
 
 #include "backend/cuda/gemm_tiles.h"
 #include "backend/cuda/kernels.h"
+#include "backend/sketch.h"
 #include "ops/linear.h"
 #include "ops/patch_embed.h"
 
@@ -15,15 +16,6 @@ using cuda::GemmTile;
 using cuda::tile_cycles;
 
 const DeviceInfo h200 = planned_cuda_device("H200", 90, 132);
-
-struct Sketch {
-  OpPtr op;
-  std::vector<TensorDesc> ins, outs;
-
-  Sketch(OpPtr what, std::vector<TensorDesc> from)
-      : op(std::move(what)), ins(std::move(from)), outs(op->infer(ins)) {}
-  NodeView view() const { return {*op, ins, outs}; }
-};
 
 Sketch linear(int64_t rows, int64_t columns, DType type = DType::kBF16, int64_t terms = 64) {
   return {std::make_shared<LinearOp>(),

@@ -3,6 +3,7 @@
 
 #include "backend/cuda/api/gemms.h"
 #include "backend/cuda/kernels.h"
+#include "backend/sketch.h"
 #include "ops/bias.h"
 #include "ops/elementwise.h"
 #include "ops/fused.h"
@@ -21,15 +22,6 @@ template <typename T, typename... Args>
 OpPtr make(Args... args) {
   return std::make_shared<T>(args...);
 }
-
-struct Sketch {
-  OpPtr op;
-  std::vector<TensorDesc> ins, outs;
-
-  Sketch(OpPtr what, std::vector<TensorDesc> from)
-      : op(std::move(what)), ins(std::move(from)), outs(op->infer(ins)) {}
-  NodeView view() const { return {*op, ins, outs}; }
-};
 
 TensorDesc rows(int64_t count, Dim width, DType type = kHalf) {
   return {type, {{'B', count}, width}};

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "backend/cuda/api/fp8.h"
+#include "backend/cuda/launch.h"
 #include "backend/gemm_node.h"
 #include "base/checked.h"
 #include "ops/fused.h"
@@ -182,6 +183,39 @@ GemmPlan plan_gemm(const KernelArgs& args, Multiplier by) {
   for (const TensorView& view : args.ins) ins.push_back(view.desc());
   for (const TensorView& view : args.outs) outs.push_back(view.desc());
   return plan_gemm({args.op, ins, outs}, by);
+}
+
+std::string hopper_sizes_unsupported(const GemmPlan& plan) {
+  constexpr int64_t kLongest = int64_t{1} << 30;  // rows, columns and terms are counted in 32 bits
+  for (int64_t row : {plan.k, plan.n})
+    if (row % 8 != 0)
+      return strf("rows of %lld 16-bit elements are not whole 16 bytes", static_cast<long long>(row));
+  if (std::max({plan.m, plan.n, plan.k}) > kLongest) return "a matrix is too long";
+  return {};
+}
+
+std::string hopper_epilogue_unsupported(const NodeView& node, const GemmPlan& plan) {
+  if (plan.act == Activation::kGeluTanh) return "has the erf form of the gelu only";
+  if (plan.act != Activation::kNone && (plan.scale >= 0 || plan.residual >= 0)) return "ends with the gelu";
+  if (plan.scale >= 0 && plan.residual < 0) return "scales what is added to a residual only";
+  if (plan.residual >= 0 && node.ins[plan.residual].dtype != node.ins[plan.a].dtype)
+    return "adds a residual of its own type";
+  return {};
+}
+
+FusedGemmCall fused_call(const KernelArgs& args, const GemmPlan& plan) {
+  const auto input = [&](int i) { return i < 0 ? Operand{} : operand(args.ins[i]); };
+  return {.m = plan.m,
+          .n = plan.n,
+          .k = plan.k,
+          .a = input(plan.a),
+          .b = input(plan.b),
+          .d = operand(args.outs[0]),
+          .b_transposed = plan.b_transposed,
+          .bias = input(plan.bias),
+          .scale = input(plan.scale),
+          .residual = input(plan.residual),
+          .act = plan.act};
 }
 
 }  // namespace vitrail::cuda

@@ -51,4 +51,10 @@ struct GemmPlan {
 GemmPlan plan_gemm(const NodeView& node, Multiplier by);
 GemmPlan plan_gemm(const KernelArgs& args, Multiplier by);
 
+// What our own GEMMs for compute capability 9.0 share: why they have no such sizes or epilogue, and the call
+// without what one of them alone can do.
+std::string hopper_sizes_unsupported(const GemmPlan& plan);
+std::string hopper_epilogue_unsupported(const NodeView& node, const GemmPlan& plan);
+FusedGemmCall fused_call(const KernelArgs& args, const GemmPlan& plan);
+
 }  // namespace vitrail::cuda

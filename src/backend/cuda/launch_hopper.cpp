@@ -11,9 +11,8 @@ namespace vitrail::cuda {
 namespace {
 
 constexpr int kCompute = 90;
-constexpr int64_t kLongest = int64_t{1} << 30;  // rows, columns and terms are counted in 32 bits
-constexpr int64_t kManyRows = 2000;             // with fewer, cuBLASLt's smaller tiles win
-constexpr double kBusy = 0.9;                   // the share of useful work from which it beats cuBLASLt alone
+constexpr int64_t kManyRows = 2000;  // with fewer, cuBLASLt's smaller tiles win
+constexpr double kBusy = 0.9;        // the share of useful work from which it beats cuBLASLt alone
 
 std::string unsupported_matrices(const NodeView& node, const GemmPlan& plan) {
   const DType type = node.ins[plan.a].dtype;
@@ -21,11 +20,7 @@ std::string unsupported_matrices(const NodeView& node, const GemmPlan& plan) {
   if (plan.a_transposed || plan.target >= 0) return "computes no gradient of a weight";
   if (type != DType::kBF16 && type != DType::kF16) return "multiplies 16-bit types only";
   if (node.ins[plan.b].dtype != type || node.outs[0].dtype != type) return "reads and writes one type";
-  for (int64_t row : {plan.k, plan.n})
-    if (row % 8 != 0)
-      return strf("rows of %lld 16-bit elements are not whole 16 bytes", static_cast<long long>(row));
-  if (std::max({plan.m, plan.n, plan.k}) > kLongest) return "a matrix is too long";
-  return {};
+  return hopper_sizes_unsupported(plan);
 }
 
 std::string unsupported_epilogue(const NodeView& node, const GemmPlan& plan) {
@@ -33,10 +28,7 @@ std::string unsupported_epilogue(const NodeView& node, const GemmPlan& plan) {
   const bool slope = plan.slope_at >= 0, gelu = plan.act != Activation::kNone;
   if (slope && node.ins[plan.slope_at].dtype != type) return "reads one type";
   if (plan.keeps && !gelu) return "keeps what a gelu reads only";
-  if (plan.act == Activation::kGeluTanh) return "has the erf form of the gelu only";
-  if (gelu && (plan.scale >= 0 || plan.residual >= 0)) return "ends with the gelu";
-  if (plan.scale >= 0 && plan.residual < 0) return "scales what is added to a residual only";
-  if (plan.residual >= 0 && node.ins[plan.residual].dtype != type) return "adds a residual of its own type";
+  if (std::string reason = hopper_epilogue_unsupported(node, plan); !reason.empty()) return reason;
   for (int row : {plan.bias, plan.scale})
     if (row >= 0 && node.ins[row].dtype != type && node.ins[row].dtype != DType::kF32)
       return strf("has no bias or scale of %s", to_string(node.ins[row].dtype));
@@ -86,21 +78,11 @@ ColumnSums sums_of(const KernelArgs& args, const GemmPlan& plan) {
 
 void run_hopper(const KernelArgs& args) {
   const GemmPlan plan = plan_gemm(args, Multiplier::kLibrary);
-  const auto input = [&](int i) { return i < 0 ? Operand{} : operand(args.ins[i]); };
-  api().gemms.hopper_gemm(session(args), {.m = plan.m,
-                                          .n = plan.n,
-                                          .k = plan.k,
-                                          .a = input(plan.a),
-                                          .b = input(plan.b),
-                                          .d = operand(args.outs[0]),
-                                          .b_transposed = plan.b_transposed,
-                                          .bias = input(plan.bias),
-                                          .scale = input(plan.scale),
-                                          .residual = input(plan.residual),
-                                          .kept = plan.keeps ? operand(args.outs[1]) : Operand{},
-                                          .slope_at = input(plan.slope_at),
-                                          .act = plan.act,
-                                          .sums = sums_of(args, plan)});
+  FusedGemmCall call = fused_call(args, plan);
+  if (plan.keeps) call.kept = operand(args.outs[1]);
+  if (plan.slope_at >= 0) call.slope_at = operand(args.ins[plan.slope_at]);
+  call.sums = sums_of(args, plan);
+  api().gemms.hopper_gemm(session(args), call);
 }
 
 }  // namespace

@@ -10,7 +10,6 @@ namespace vitrail::cuda {
 
 namespace {
 
-constexpr int64_t kLongest = int64_t{1} << 30;  // rows, columns and terms are counted in 32 bits
 // From so many rows on cuBLASLt's tiles win: later where it would need a pass after the GEMM, sooner where
 // there are many terms.
 constexpr int64_t kFewRows = 256, kFewRowsOfPass = 512, kFewRowsOfManyTerms = 64, kManyTerms = 2048;
@@ -22,22 +21,13 @@ std::string unsupported_matrices(const NodeView& node, const GemmPlan& plan) {
   if (type != DType::kBF16 && type != DType::kF16) return "multiplies 16-bit types only";
   if (node.ins[plan.b].dtype != type) return "multiplies one type only";
   if (result != type && result != DType::kF32) return strf("writes no %s", to_string(result));
-  for (int64_t row : {plan.k, plan.n})
-    if (row % 8 != 0)
-      return strf("rows of %lld 16-bit elements are not whole 16 bytes", static_cast<long long>(row));
-  if (std::max({plan.m, plan.n, plan.k}) > kLongest) return "a matrix is too long";
-  return {};
+  return hopper_sizes_unsupported(plan);
 }
 
 std::string unsupported_epilogue(const NodeView& node, const GemmPlan& plan) {
-  if (plan.act == Activation::kGeluTanh) return "has the erf form of the gelu only";
-  if (plan.act != Activation::kNone && (plan.scale >= 0 || plan.residual >= 0)) return "ends with the gelu";
   if (plan.act != Activation::kNone && node.outs[0].dtype == DType::kF32)
     return "has no gelu of f32's accuracy";
-  if (plan.scale >= 0 && plan.residual < 0) return "scales what is added to a residual only";
-  if (plan.residual >= 0 && node.ins[plan.residual].dtype != node.ins[plan.a].dtype)
-    return "adds a residual of its own type";
-  return {};
+  return hopper_epilogue_unsupported(node, plan);
 }
 
 std::string declines_small(const NodeView& node, const DeviceInfo& device) {
@@ -64,19 +54,8 @@ size_t scratch_bytes(const NodeView& node, const DeviceInfo&) {
 
 void run_small(const KernelArgs& args) {
   const GemmPlan plan = plan_gemm(args, Multiplier::kLibrary);
-  const auto input = [&](int i) { return i < 0 ? Operand{} : operand(args.ins[i]); };
   const auto fixed = [&](int i) { return i < 0 || args.is_fixed(i); };
-  SmallGemmCall call{.gemm = {.m = plan.m,
-                              .n = plan.n,
-                              .k = plan.k,
-                              .a = input(plan.a),
-                              .b = input(plan.b),
-                              .d = operand(args.outs[0]),
-                              .b_transposed = true,
-                              .bias = input(plan.bias),
-                              .scale = input(plan.scale),
-                              .residual = input(plan.residual),
-                              .act = plan.act},
+  SmallGemmCall call{.gemm = fused_call(args, plan),
                      .tile = choose_tile(plan.m, plan.n, plan.k, processors_of(args.context.device)),
                      .early = fixed(plan.b) && fixed(plan.bias) && fixed(plan.scale)};
   api().gemms.small_gemm(session(args), call);

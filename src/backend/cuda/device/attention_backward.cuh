@@ -17,14 +17,6 @@ void attention_backward_long(Session& session, const AttentionGradCall& call);
 // suit.
 bool attention_backward_groups(Session& session, const AttentionGradCall& call);
 
-template <typename T>
-__device__ __forceinline__ float2 unpack2(uint32_t pair) {
-  if constexpr (std::is_same_v<T, __half>)
-    return __half22float2(reinterpret_cast<const __half2&>(pair));
-  else
-    return make_float2(__uint_as_float(pair << 16), __uint_as_float(pair & 0xffff0000u));
-}
-
 // Packs two adjacent accumulators into an A operand of 16 terms.
 template <typename T>
 __device__ __forceinline__ void pack_operand(uint32_t (&a)[4], const float (&sums)[2][4]) {

@@ -60,14 +60,6 @@ __device__ __forceinline__ void fetch_columns(float* to, const Elements& row, in
     copy_columns(to, static_cast<const T*>(row.data) + column, n - column, lane);
 }
 
-template <typename T>
-__device__ __forceinline__ float2 unpack2(uint32_t raw) {
-  if constexpr (std::is_same_v<T, __nv_bfloat16>)
-    return __bfloat1622float2(reinterpret_cast<const __nv_bfloat162&>(raw));
-  else
-    return __half22float2(reinterpret_cast<const __half2&>(raw));
-}
-
 // The halves of pages are counted over the tile: two per part, six per row of parts. This is the pair of
 // values of a row that this thread needs for the j-th eight columns of a half.
 __device__ __forceinline__ float2 pair_at(const float* row, int half, int j, int lane) {

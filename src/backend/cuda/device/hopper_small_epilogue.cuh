@@ -86,14 +86,6 @@ __device__ __forceinline__ void fetch_residual(const Part<C>& part, Residual<C>&
                                                     part.place(i));
 }
 
-template <typename T>
-__device__ __forceinline__ float2 pair_of(uint32_t raw) {
-  if constexpr (std::is_same_v<T, __nv_bfloat16>)
-    return __bfloat1622float2(reinterpret_cast<const __nv_bfloat162&>(raw));
-  else
-    return __half22float2(reinterpret_cast<const __half2&>(raw));
-}
-
 template <typename T, Ending kEnding, typename C>
 __device__ __forceinline__ void finish(const Part<C>& part, const Room<C>& at, const Residual<C>& residual) {
 #pragma unroll
@@ -107,7 +99,7 @@ __device__ __forceinline__ void finish(const Part<C>& part, const Room<C>& at, c
       for (float& x : v) x = GeluShort{}(x);
     if constexpr (kEnding == Ending::kAdd) {
       const float4 by = *reinterpret_cast<const float4*>(at.scale() + column);
-      const float2 low = pair_of<T>(residual[i].x), high = pair_of<T>(residual[i].y);
+      const float2 low = unpack2<T>(residual[i].x), high = unpack2<T>(residual[i].y);
       v[0] = fmaf(v[0], by.x, low.x), v[1] = fmaf(v[1], by.y, low.y);
       v[2] = fmaf(v[2], by.z, high.x), v[3] = fmaf(v[3], by.w, high.y);
     }

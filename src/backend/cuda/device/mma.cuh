@@ -42,6 +42,14 @@ __device__ __forceinline__ void mma_first(float (&product)[4], const uint32_t (&
   mma<T>(product, a, b0, b1, 0, 0, 0, 0);
 }
 
+// The elements that pack2 packs.
+template <typename T>
+__device__ __forceinline__ float2 unpack2(uint32_t pair) {
+  if constexpr (std::is_same_v<T, __half>)
+    return __half22float2(reinterpret_cast<const __half2&>(pair));
+  else
+    return make_float2(__uint_as_float(pair << 16), __uint_as_float(pair & 0xffff0000u));
+}
 // Packs two neighbouring elements of an operand; `first` has the lower address.
 template <typename T>
 __device__ __forceinline__ uint32_t pack2(float first, float second) {
