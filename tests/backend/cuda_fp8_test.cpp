@@ -17,17 +17,17 @@ namespace vitrail::cuda {
 namespace {
 
 const DeviceInfo kHopper = planned_cuda_device("H200", 90, 132);
-const Dim b('B', 2), n('N', 37);
+const Dim kImages('B', 2), kTokens('N', 37);
 
 Sketch linear(int64_t inputs, int64_t outputs, DType dtype = DType::kBF16) {
   const Dim d('D', inputs), f('F', outputs);
-  return {std::make_shared<LinearOp>(Arithmetic::kFp8), {{dtype, {b, n, d}}, {dtype, {f, d}}}};
+  return {std::make_shared<LinearOp>(Arithmetic::kFp8), {{dtype, {kImages, kTokens, d}}, {dtype, {f, d}}}};
 }
 
 Sketch dx(int64_t inputs, int64_t outputs) {
   const Dim d('D', inputs), f('F', outputs);
   return {std::make_shared<LinearDxOp>(Arithmetic::kFp8),
-          {{DType::kBF16, {b, n, f}}, {DType::kBF16, {f, d}}}};
+          {{DType::kBF16, {kImages, kTokens, f}}, {DType::kBF16, {f, d}}}};
 }
 
 std::string chosen(const Sketch& node, const DeviceInfo& device = kHopper) {
@@ -80,11 +80,13 @@ TEST(CudaFp8, NormsJoinFp8GemmsAlone) {
   EXPECT_FALSE(cuda_backend().traits().norms(LinearOp()));
   const Dim d('D', 64), f('F', 96);
   const auto normed = [&](Arithmetic arithmetic) {
-    return Sketch(
-        std::make_shared<FusedOp>(
-            std::vector<FusedOp::Member>{{std::make_shared<LayernormOp>(1e-6), {0, 1, 2}},
-                                         {std::make_shared<LinearOp>(arithmetic), {~0, 3}}}),
-        {{DType::kBF16, {b, n, d}}, {DType::kF32, {d}}, {DType::kF32, {d}}, {DType::kBF16, {f, d}}});
+    return Sketch(std::make_shared<FusedOp>(
+                      std::vector<FusedOp::Member>{{std::make_shared<LayernormOp>(1e-6), {0, 1, 2}},
+                                                   {std::make_shared<LinearOp>(arithmetic), {~0, 3}}}),
+                  {{DType::kBF16, {kImages, kTokens, d}},
+                   {DType::kF32, {d}},
+                   {DType::kF32, {d}},
+                   {DType::kBF16, {f, d}}});
   };
   EXPECT_EQ(chosen(normed(Arithmetic::kFp8)), "cublaslt fp8, weight rounded too");
   EXPECT_EQ(chosen(normed(Arithmetic::kExact)), "members");
@@ -98,7 +100,7 @@ Sketch mlp(DType dtype) {
                                                                  {std::make_shared<GeluOp>(false), {~1}},
                                                                  {gemm, {~2, 3}},
                                                                  {bias, {~3, 4}}}),
-          {{dtype, {b, n, d}}, {dtype, {f, d}}, {dtype, {f}}, {dtype, {d, f}}, {dtype, {d}}}};
+          {{dtype, {kImages, kTokens, d}}, {dtype, {f, d}}, {dtype, {f}}, {dtype, {d, f}}, {dtype, {d}}}};
 }
 
 // The weights of both GEMMs are packed, one after the other.
@@ -145,7 +147,7 @@ TEST(CudaFp8, ABiasIsAddedByTheGemmWhereItsTypeSuffices) {
     const Sketch node(
         std::make_shared<FusedOp>(std::vector<FusedOp::Member>{
             {std::make_shared<LinearOp>(Arithmetic::kFp8), {0, 1}}, {std::make_shared<BiasOp>(), {~0, 2}}}),
-        {{in, {b, n, d}}, {in, {f, d}}, {bias, {f}}});
+        {{in, {kImages, kTokens, d}}, {in, {f, d}}, {bias, {f}}});
     return plan_gemm(node.view(), Multiplier::kFp8);
   };
   const GemmPlan same = with_bias(DType::kBF16, DType::kBF16), cast = with_bias(DType::kBF16, DType::kF32),

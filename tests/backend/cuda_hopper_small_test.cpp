@@ -15,7 +15,7 @@ using cuda::choose_tile;
 using cuda::GemmTile;
 using cuda::tile_cycles;
 
-const DeviceInfo h200 = planned_cuda_device("H200", 90, 132);
+const DeviceInfo kH200 = planned_cuda_device("H200", 90, 132);
 
 Sketch linear(int64_t rows, int64_t columns, DType type = DType::kBF16, int64_t terms = 64) {
   return {std::make_shared<LinearOp>(),
@@ -23,10 +23,10 @@ Sketch linear(int64_t rows, int64_t columns, DType type = DType::kBF16, int64_t 
 }
 std::string declines(const Sketch& node) {
   for (const Kernel& kernel : *cuda_backend().kernels_of(node.view()))
-    if (std::string_view(kernel.name) == "hopper_small") return kernel.declines(node.view(), h200);
+    if (std::string_view(kernel.name) == "hopper_small") return kernel.declines(node.view(), kH200);
   throw Error(ErrorKind::kInternal, "not listed");
 }
-std::string chosen(const Sketch& node, const DeviceInfo& device = h200) {
+std::string chosen(const Sketch& node, const DeviceInfo& device = kH200) {
   return cuda_backend().choose(node.view(), device).kernel->name;
 }
 
@@ -37,7 +37,7 @@ TEST(CudaHopperSmall, RunsUnaskedWhereRowsAreFew) {
   EXPECT_EQ(chosen(linear(1, 96, DType::kBF16, 3072)), "hopper_small");
   EXPECT_EQ(chosen(linear(197, 96, DType::kBF16, 3072)), "cublaslt") << "many terms";
   EXPECT_EQ(chosen(linear(197, 96, DType::kF32)), "cublaslt");
-  DeviceInfo older = h200;
+  DeviceInfo older = kH200;
   older.compute = 80;
   EXPECT_EQ(chosen(linear(197, 96), older), "cublaslt");
 }
