@@ -1,8 +1,10 @@
 #include "models/vit_init.h"
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 
+#include "base/normal.h"
 #include "base/rng.h"
 #include "ops/sincos_positions.h"
 
@@ -10,41 +12,30 @@ namespace vitrail {
 
 namespace {
 
-double uniform01(uint64_t key, uint64_t index) {
-  return (static_cast<double>(counter_hash(key, index) >> 11) + 0.5) * 0x1p-53;
-}
-double normal(uint64_t key, uint64_t index) {
-  return std::sqrt(-2 * std::log(uniform01(key, 2 * index))) *
-         std::cos(2 * M_PI * uniform01(key, 2 * index + 1));
-}
-
 // The standard deviation of a unit normal truncated at +-2.
 constexpr double kCutDeviation = 0.87962566103423978;
-double cut_normal(uint64_t key, uint64_t index) {
-  for (uint64_t attempt = 0;; ++attempt) {
-    const double value = normal(counter_hash(key, attempt), index);
-    if (std::abs(value) <= 2) return value;
-  }
-}
 
 struct Draw {
   std::span<float> target;
   uint64_t key;
 
-  template <typename F>
-  void each(F&& f) const {
-    for (size_t i = 0; i < target.size(); ++i) target[i] = static_cast<float>(f(i));
-  }
   void constant(float value) const { std::fill(target.begin(), target.end(), value); }
-  void gauss(double deviation) const {
-    each([&](size_t i) { return deviation * normal(key, i); });
-  }
-  // Draws timm's trunc_normal_tf_: the scale is that of the normal before truncation.
-  void cut_gauss(double scale) const {
-    each([&](size_t i) { return scale * cut_normal(key, i); });
-  }
   void uniform(double bound) const {
-    each([&](size_t i) { return bound * (2 * uniform01(key, i) - 1); });
+    for (size_t i = 0; i < target.size(); ++i)
+      target[i] = static_cast<float>(bound * (2 * uniform01(key, i) - 1));
+  }
+  void gauss(double deviation) const { scaled(draw_normals, deviation); }
+  // Draws timm's trunc_normal_tf_: the scale is that of the normal before truncation.
+  void cut_gauss(double scale) const { scaled(draw_cut_normals, scale); }
+
+ private:
+  void scaled(void (*draw)(uint64_t, uint64_t, std::span<double>), double scale) const {
+    std::array<double, 1024> block;
+    for (size_t first = 0; first < target.size(); first += block.size()) {
+      const std::span values = std::span(block).first(std::min(block.size(), target.size() - first));
+      draw(key, first, values);
+      for (size_t i = 0; i < values.size(); ++i) target[first + i] = static_cast<float>(scale * values[i]);
+    }
   }
 };
 

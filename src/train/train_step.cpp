@@ -18,6 +18,10 @@ bool has_input(const ExecutionPlan& plan, std::string_view name) {
   });
 }
 
+Shape part_shape(const PersistentValue& value) {
+  return value.logical.rank() > 0 ? value.logical : value.desc.shape;
+}
+
 std::unique_ptr<Executor> make_executor(const std::optional<ExecutionPlan>& plan,
                                         const PersistentStore& store, RankContext& rank, const Buffer* arena,
                                         const Buffer* staging = nullptr) {
@@ -56,33 +60,31 @@ size_t TrainStep::host_allocated_bytes() const {
 }
 
 void TrainStep::start(const ParamFiller& fill) {
-  for (const PersistentValue& value : store_.layout().values()) {
-    if (value.kind == ValueKind::kParameter) {
-      start_parameter(value, fill);
-    } else if (value.category != Category::kStaging && !value.contained) {  // staged values are data
-      store_.clear(value);
-    }
-  }
-  for (const TrainedParam& param : plan_.config.trained)
-    if (store_.layout().has(ema_name(param.name))) {
-      const PersistentValue& average = store_.layout().at(ema_name(param.name));
-      start_parameter(average, [&](const std::string&, const Shape& shape, std::span<float> target) {
-        fill(param.name, shape, target);
-      });
-    }
+  for (const PersistentValue& value : store_.layout().values())
+    if (value.kind != ValueKind::kParameter && value.category != Category::kStaging && !value.contained)
+      store_.clear(value);  // staged values are data
+  for (const PersistentValue& value : store_.layout().values())
+    if (value.kind == ValueKind::kParameter) start_parameter(value, fill);
   const double scale[] = {plan_.config.loss_scale.initial};
   write_bytes(rank_, store_.view(kLossScaleState), std::as_bytes(std::span(scale)));
   refresh();
 }
 
-// A file or an initialisation gives whole parameters; this rank keeps its part.
+// A file or an initialisation gives whole parameters, which averages start from, too.
 void TrainStep::start_parameter(const PersistentValue& value, const ParamFiller& fill) {
-  const Shape part = value.logical.rank() > 0 ? value.logical : value.desc.shape, whole = whole_of(part);
+  const Shape whole = whole_of(part_shape(value));
   std::vector<float> values(static_cast<size_t>(whole.elems()));
   fill(value.name, whole, values);
+  write_own_part(value, values);
+  if (store_.layout().has(ema_name(value.name)))
+    write_own_part(store_.layout().at(ema_name(value.name)), values);
+}
+
+// Writes what this rank keeps of a whole value; with ZeRO that is a range of its part's elements.
+void TrainStep::write_own_part(const PersistentValue& value, std::span<const float> whole) {
+  const Shape part = part_shape(value);
   std::vector<float> mine(static_cast<size_t>(part.elems()));
-  copy_out_part(part, sizeof(float), values.data(), mine.data());
-  // With ZeRO it is a range of the part's elements.
+  copy_out_part(part, sizeof(float), whole.data(), mine.data());
   const size_t first = value.logical.rank() > 0 ? static_cast<size_t>(value.desc.shape[0].offset) : 0;
   store_.write_floats(value, std::span(mine).subspan(first, static_cast<size_t>(value.desc.elems())));
 }

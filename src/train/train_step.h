@@ -92,6 +92,7 @@ class TrainStep {
   void begin_turn(const TurnOp& turn, std::span<const TensorView> inputs, const BatchOf& batch_of);
   void check_recipes(const MicroBatch& batch, int32_t batch_rows) const;
   void start_parameter(const PersistentValue& value, const ParamFiller& fill);
+  void write_own_part(const PersistentValue& value, std::span<const float> whole);
   void fill_images(const MicroBatch& batch);
   void clear_sums_of_others();
   void update_on_host(std::span<const double> control, std::span<const double> hyper);
