@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <span>
 #include <string_view>
 
 namespace vitrail {
@@ -26,5 +27,15 @@ constexpr uint64_t counter_hash(uint64_t key, uint64_t index) {
 constexpr float counter_uniform(uint64_t key, uint64_t index) {
   return static_cast<float>(counter_hash(key, index) >> 40) * 0x1p-23f - 1.0f;
 }
+
+// Returns uniform number `index` of a stream, inside (0, 1): 53 random bits.
+double uniform01(uint64_t key, uint64_t index);
+
+// Fills `values` with unit normals number `first` and after, by Box and Muller. Only additions, products,
+// quotients and roots are used, each rounded as IEEE says, so every processor draws the same bits.
+void draw_normals(uint64_t key, uint64_t first, std::span<double> values);
+
+// The same for a unit normal cut at +-2: what lies outside is drawn again.
+void draw_cut_normals(uint64_t key, uint64_t first, std::span<double> values);
 
 }  // namespace vitrail

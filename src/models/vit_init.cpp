@@ -4,7 +4,6 @@
 #include <array>
 #include <cmath>
 
-#include "base/normal.h"
 #include "base/rng.h"
 #include "ops/sincos_positions.h"
 

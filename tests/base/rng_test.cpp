@@ -1,12 +1,10 @@
 // Normal draws against the formulas in the C library's words.
-#include "base/normal.h"
+#include "base/rng.h"
 
 #include <gtest/gtest.h>
 
 #include <cmath>
 #include <vector>
-
-#include "base/rng.h"
 
 namespace vitrail {
 namespace {

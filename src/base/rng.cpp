@@ -1,12 +1,10 @@
-#include "base/normal.h"
+#include "base/rng.h"
 
 #include <algorithm>
 #include <array>
 #include <bit>
 #include <cmath>
 #include <numbers>
-
-#include "base/rng.h"
 
 namespace vitrail {
 
