@@ -4,9 +4,13 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <atomic>
+#include <chrono>
 #include <csignal>
 #include <filesystem>
 #include <optional>
+#include <thread>
+#include <vector>
 
 #include "base/error.h"
 #include "base/file.h"
@@ -116,6 +120,26 @@ TEST_F(RunLockTest, LinksAmongTheFilesOfARunAreRefused) {
   std::filesystem::create_directory_symlink("/tmp", folder_ + "/checkpoints");
   EXPECT_EQ(refusal(), "");
   std::filesystem::remove(outside);
+}
+
+// A run that ends deletes its lock file, which another may just have opened: a lock on a deleted file holds
+// nobody off.
+TEST_F(RunLockTest, AFileThatIsDeletedWhileItIsTakenIsNoLock) {
+  std::atomic<int> taken{0}, unnamed{0};
+  const auto take = [&] {
+    const auto end = std::chrono::steady_clock::now() + std::chrono::milliseconds(300);
+    while (std::chrono::steady_clock::now() < end) try {
+        const RunLock lock(folder_);
+        ++taken;
+        unnamed += !std::filesystem::exists(folder_ + "/run.lock");
+      } catch (const Error&) {  // another has it
+      }
+  };
+  std::vector<std::thread> threads;
+  for (int i = 0; i < 4; ++i) threads.emplace_back(take);
+  for (std::thread& thread : threads) thread.join();
+  EXPECT_GT(taken, 0);
+  EXPECT_EQ(unnamed, 0) << "of " << taken;
 }
 
 TEST_F(RunLockTest, AFolderThatCannotBeWritten) {

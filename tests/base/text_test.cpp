@@ -48,6 +48,11 @@ TEST(Text, NearestNameFindsTyposOnly) {
   EXPECT_EQ(nearest_name("x", {}), "");
 }
 
+TEST(Text, NearestNameCountsASwapOnceAndPrefersTheFirst) {
+  EXPECT_EQ(nearest_name("abdc", std::vector<std::string>{"abxx", "abcd"}), "abcd");
+  EXPECT_EQ(nearest_name("cat", std::vector<std::string>{"bat", "rat"}), "bat");
+}
+
 TEST(Text, SplitKeepsEmptyPieces) {
   using Pieces = std::vector<std::string_view>;
   EXPECT_EQ(split("rand-m9-n2", '-'), (Pieces{"rand", "m9", "n2"}));

@@ -81,6 +81,30 @@ TEST_P(ThreadPoolSizes, NestedRunsInlineAsTheSameWorker) {
   EXPECT_EQ(strangers, 0);
 }
 
+TEST(ThreadPool, EveryWorkerNestsAsItself) {
+  ThreadPool pool(3);
+  std::atomic<int> inside{0}, strangers{0};
+  // Each task waits for the other two, so three workers take one each.
+  pool.run(3, [&](int64_t, int outer_worker) {
+    ++inside;
+    while (inside < 3) std::this_thread::yield();
+    pool.run(2, [&](int64_t, int worker) { strangers += worker != outer_worker; });
+  });
+  EXPECT_EQ(strangers, 0);
+}
+
+TEST(ThreadPool, NoTaskStartsAfterAFailure) {
+  ThreadPool pool(1);
+  int started = 0;
+  EXPECT_THROW(pool.run(50,
+                        [&](int64_t task, int) {
+                          ++started;
+                          if (task == 20) throw std::runtime_error("task 20");
+                        }),
+               std::runtime_error);
+  EXPECT_EQ(started, 21);
+}
+
 INSTANTIATE_TEST_SUITE_P(Threads, ThreadPoolSizes, ::testing::Values(1, 2, 3, 8));
 
 TEST(ThreadPool, SpreadsTasksOverThreads) {

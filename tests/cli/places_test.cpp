@@ -42,6 +42,17 @@ TEST(ModelPath, FindsFoldersAndFilesByName) {
   EXPECT_EQ(find_model((second.path() / "big.npz").string(), places), (second.path() / "big.npz").string());
 }
 
+TEST(ModelPath, AFolderWithWeightsOfItsOwnIsNoRuns) {
+  const TempFolder folder;
+  folder.file("run/best/model.safetensors");
+  folder.file("model/best/model.safetensors");
+  folder.file("model/model.safetensors");
+  EXPECT_EQ(find_model((folder.path() / "run").string(), {}), (folder.path() / "run/best").string());
+  EXPECT_EQ(find_model((folder.path() / "model").string(), {}), (folder.path() / "model").string());
+  EXPECT_TRUE(is_run_folder((folder.path() / "run").string()));
+  EXPECT_FALSE(is_run_folder((folder.path() / "model").string()));
+}
+
 TEST(ModelPath, SaysWhereItLookedAndWhatThereIs) {
   const TempFolder folder;
   folder.file("tiny/model.safetensors");

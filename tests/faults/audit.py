@@ -1,14 +1,16 @@
 #!/usr/bin/env python3
 """Tries again what an audit of commit 19057f3 found broken (docs/reliability.md, "What an audit found").
 
-audit.py VITRAIL [--shim LIBRARY] [--only ROW...]
+audit.py VITRAIL [--shim LIBRARY] [--only ROW...] [--share K/N]
 
 Each row is one defect, reproduced through the command line in a temporary folder, with words that the program of that
 commit understands as well: with it the rows are broken, with today's they hold. --shim names libfault_shim.so, without
-which the rows that kill at a file operation are left out. --only takes rows (A1) or letters (A). Prints a line a row:
-held, skipped, or broken and what was seen; 0 when none is broken."""
+which the rows that kill at a file operation are left out. --only takes rows (A1) or letters (A), --share one row
+of N. Prints a line a row: held, skipped, or broken and what was seen; 0 when none is broken."""
 import argparse
 import os
+import re
+import subprocess
 import sys
 import tempfile
 import time
@@ -22,11 +24,9 @@ import audit_small
 from audit_place import Broken, Place, Skipped
 
 MODULES = [audit_answers, audit_runs, audit_outputs, audit_small, audit_models]
-# A row's name is that of its function; what follows an underscore tells apart rows of one number.
-ROWS = {name.upper() if "_" not in name else name[0].upper() + name[1:]: function for module in MODULES
-        for name, function in vars(module).items()
-        if callable(function) and getattr(function, "__module__", "") == module.__name__ and name[0] in "abcdfrsw"
-        and name[1].isdigit()}
+# Rows are the functions that are named as one: b4_rename is one of those that the audit calls B4.
+ROWS = {name[0].upper() + name[1:]: function for module in MODULES for name, function in vars(module).items()
+        if re.fullmatch(r"[abcdfrsw]\d+(_[a-z]+)?", name)}
 
 
 def tried(row, args):
@@ -37,6 +37,8 @@ def tried(row, args):
             return f"broken: {broken}".replace(folder + "/", "")
         except Skipped as skipped:
             return f"skipped: {skipped}"
+        except (OSError, ValueError, LookupError, TypeError, subprocess.SubprocessError) as error:
+            return f"broken: {type(error).__name__}: {error}"  # an answer of another form
     return "held"
 
 
@@ -45,8 +47,10 @@ def main():
     parser.add_argument("vitrail")
     parser.add_argument("--shim", type=lambda path: Path(path).resolve())
     parser.add_argument("--only", nargs="+", default=[], metavar="ROW")
+    parser.add_argument("--share", default="0/1", metavar="K/N")
     args = parser.parse_args()
-    chosen = [row for row in ROWS if not args.only or row in args.only or row[0] in args.only]
+    share, shares = map(int, args.share.split("/"))
+    chosen = [row for row in ROWS if not args.only or row in args.only or row[0] in args.only][share::shares]
     if not chosen:
         parser.error(f"no such row; there are {' '.join(ROWS)}")
     answers = []

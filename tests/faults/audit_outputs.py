@@ -44,9 +44,9 @@ def b6(place):
         shutil.rmtree(target, ignore_errors=True)
         shutil.copytree(old, target)
         done = place.run("convert", new, target, "--force", env=place.faulted(
-            target, FAULT_CLASS="any", FAULT_AT=str(at), FAULT_ACTION="kill"))
+            place.tmp, FAULT_CLASS="any", FAULT_AT=str(at), FAULT_ACTION="kill"))
         found = place.run("predict", "-m", target, CAT, "--json")
-        expect(found.returncode == 65 or found.stdout in whole,
+        expect(found.stdout in whole,
                f"killed at operation {at}: predict ends with {found.returncode} and answers as neither model does")
         if done.returncode == 0:
             return
@@ -103,14 +103,14 @@ def c15(place):
     pipe, seen = place.tmp / "pipe.png", []
     os.mkfifo(pipe)
     for command in (["predict", "-m", TINY, pipe], ["plan", "--config", pipe]):
-        done = place.run(*command, limit=3)
+        done = place.run(*command, limit=5)
         seen += [f"{command[0]} waited"] * (done.returncode is None)
-    expect(not seen, " and ".join(seen) + " for 3 s and more")
+    expect(not seen, " and ".join(seen) + " for 5 s and more")
 
 
 def c17(place):
     """Tensors without bytes and with sizes whose products overflow."""
-    huge = (1 << 62) + 1
+    huge = (1 << 63) - 1
     tensors = {"patch_embed.proj.weight": [0, 3, 8, 8], "pos_embed": [0, huge, 0], "blocks.0.mlp.fc1.weight": [4, 0]}
     write_safetensors(place.tmp / "huge.safetensors", {name: ("F32", shape, b"") for name, shape in tensors.items()})
     done = place.run("predict", "-m", place.tmp / "huge.safetensors", CAT)

@@ -100,7 +100,7 @@ def c7(place):
 def c8(place):
     """Opening the data is part of --max-time."""
     data = {"train": digits(place, 200_000)}
-    done = place.run(*place.training("run", "--max-time", "0.2s", data=data, train={"steps": 10**6}))
+    done = place.run(*place.training("run", "--max-time", "0.05s", data=data, train={"steps": 10**6}))
     steps = sum(line["kind"] == "train" for line in place.log())
     expect(steps <= 1, f"{steps} steps after the time was up, exit {done.returncode}")
 

@@ -42,7 +42,9 @@ def write_torch(path, tree, storages, deflated=True):
         return Reduced(storage, view.offset, tuple(view.shape), tuple(stride), False, collections.OrderedDict())
 
     def converted(value):
-        return {k: converted(v) for k, v in value.items()} if isinstance(value, dict) else tensor(value) if isinstance(value, View) else value
+        if isinstance(value, dict):
+            return {key: converted(part) for key, part in value.items()}
+        return tensor(value) if isinstance(value, View) else value
 
     FloatStorage.__module__, _rebuild_tensor_v2.__module__ = "torch", "torch._utils"
     stubs = {"torch": types.SimpleNamespace(FloatStorage=FloatStorage),

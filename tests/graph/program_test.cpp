@@ -39,6 +39,10 @@ TEST(Program, CountsFlopsAndBytes) {
   EXPECT_EQ(cost.bytes, 4.0 * (24 + 32 + 48) + 4.0 * (48 + 48));
 }
 
+TEST(Program, AnOutputIsAUse) {
+  EXPECT_EQ(small_program().use_counts(), (std::vector<int>{1, 1, 1, 1}));
+}
+
 TEST(Program, NodesRememberTheLineThatRecordedThem) {
   const Program program = small_program();
   EXPECT_NE(std::string(program.nodes[0].where.file).find("program_test.cpp"), std::string::npos);

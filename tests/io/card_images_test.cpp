@@ -110,6 +110,15 @@ TEST_F(CardImages, ACropThatIsNotSquareKeepsTransformersShorterSide) {
   EXPECT_EQ(resize_sides(p).width, 52);
 }
 
+TEST(ResizeSides, TheLongerOneFollowsInProportion) {
+  const ResizeSides wide = resize_sides({.height = 32, .width = 48, .resize = 40});
+  EXPECT_EQ(wide.height, 40);
+  EXPECT_EQ(wide.width, 60);
+  const ResizeSides tall = resize_sides({.height = 48, .width = 32, .resize = 40});
+  EXPECT_EQ(tall.height, 60);
+  EXPECT_EQ(tall.width, 40);
+}
+
 TEST_F(CardImages, WhatTransformersCanSayIsWrittenForIt) {
   ModelCard card = tiny();
   card.config.image_height = card.preprocess.height = 48;

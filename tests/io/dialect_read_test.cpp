@@ -111,6 +111,16 @@ TEST_F(DialectRead, OtherFamiliesAreRefusedByName) {
   }
 }
 
+// transformers' ViT has a mask token of its own where it was trained on masked images.
+TEST_F(DialectRead, AMaskTokenOfTransformersIsNoOtherFamily) {
+  write_model(at("plain"), tiny(), {.dialect = Dialect::kHf}, by_rule);
+  auto tensors = renamed(open_tensors(at("plain")), [](const std::string& n) { return n; });
+  tensors.push_back({TensorInfo{.name = "vit.embeddings.mask_token", .shape = {1}, .bytes = 4},
+                     [](std::span<std::byte>) {}});
+  write_safetensors(at("masked"), tensors, {});
+  EXPECT_EQ(refusal(at("masked")).find("DINOv2"), std::string::npos) << refusal(at("masked"));
+}
+
 TEST_F(DialectRead, MissingAndMisshapenTensorsAreNamed) {
   write_model(at("plain"), tiny(), {.dialect = Dialect::kTimm}, by_rule);
   const auto source = std::shared_ptr(open_tensors(at("plain")));

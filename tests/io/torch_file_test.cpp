@@ -224,6 +224,18 @@ TEST(TorchFile, AStorageThatManyTensorsShareIsReadOnce) {
   EXPECT_EQ(element(last, DType::kF32, 1), (kViews - 1) * kEach + 10);  // [0, 1] of a transposed view
 }
 
+// Magic number, version, machine, state dict and order of the storages are pickles; then the storage's
+// elements come.
+TEST(TorchFile, AViewInTheFormBeforeTorch16BeginsAtItsElement) {
+  std::string content = "\x80\x02K\x01.\x80\x02M\xe9\x03.\x80\x02}.";
+  content += "\x80\x02" + dict({{"w", tensor(storage("FloatStorage", 12), 4, {2, 3}, {3, 1})}}) + ".";
+  content += "\x80\x02]" + text("0") + "a.";
+  append_le(content, uint64_t{12});
+  for (int i = 0; i < 12; ++i) append_le(content, static_cast<float>(i));
+  const std::vector<std::byte> found = bytes_of(*open_torch_legacy(in_memory(content)), 0);
+  for (size_t i = 0; i < 6; ++i) EXPECT_EQ(element(found, DType::kF32, i), 4 + static_cast<float>(i));
+}
+
 // The CRC is that of the whole storage, so that damage beside a view is seen, too.
 TEST(TorchFile, ADamagedStorageIsRefusedThroughAnyViewOfIt) {
   const std::string transposed = tensor(storage("FloatStorage", 12), 0, {2, 3}, {1, 2});

@@ -307,6 +307,22 @@ TEST(Zip, EveryFieldIsChecked) {
   expect_refusal("no zip end record", [&] { ZipReader{in_memory(good + "tail")}; });
 }
 
+// What follows the data may state CRC and sizes instead of the header before it: zero there, but nothing
+// else.
+TEST(Zip, ADescriptorExcusesZerosAlone) {
+  RawEntry entry = stored("a", "hello");
+  entry.flags = 8;
+  const std::string good = zip_of({entry});
+  const auto with = [&](size_t at, const std::string& bytes) {
+    std::string changed = good;
+    return changed.replace(at, bytes.size(), bytes);
+  };
+  EXPECT_NO_THROW(ZipReader{in_memory(good)});
+  EXPECT_NO_THROW(ZipReader{in_memory(with(14, std::string(4, '\0')))});
+  expect_refusal("disagree", [&] { ZipReader{in_memory(with(14, "\x01\x01"))}; });
+  expect_refusal("disagree", [&] { ZipReader{in_memory(with(35, "\x06"))}; });
+}
+
 TEST(Zip, Zip64RecordsMustAgree) {
   const TempFolder folder;
   {

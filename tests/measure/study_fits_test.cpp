@@ -38,7 +38,16 @@ TEST(StudyFits, GustafsonFindsTheShareThatMadeThePoints) {
 
 TEST(StudyFits, ErrorsAreTold) {
   const auto fit = fit_amdahl({{1, 1}, {2, 0.8}, {4, 0.3}});
-  EXPECT_GT(fit->error, 0.01);
+  EXPECT_NEAR(fit->serial_share, 0.1875 / 0.8125, 1e-12);
+  EXPECT_NEAR(fit->error, 0.12810,
+              1e-5);  // by hand: 0.18462 too low for two ranks, 0.12308 too high for four
+}
+
+TEST(StudyFits, ASlowMessageIsAnErrorAsAQuickOneIs) {
+  const std::vector<MessageTime> times = {{1e3, 1}, {2e3, 1}, {3e3, 1}, {4e3, 3}};
+  const auto fit = fit_latency(times);
+  EXPECT_NEAR(fit->error, 1 - fit->seconds(4e3) / 3, 1e-12);
+  EXPECT_GT(fit->error, 0.4);
 }
 
 TEST(StudyFits, LatencyAndBandwidthOfMessages) {

@@ -111,6 +111,17 @@ TEST(StepControl, HysteresisPassesOverOverflowsBeforeTheScaleHalves) {
   }
 }
 
+TEST(StepControl, AHysteresisOfTwoPassesOverOne) {
+  const StepControlOp op(0, {.dynamic = true, .initial = 8, .hysteresis = 2});
+  ASSERT_TRUE(op.counts_overflows());
+  const double hyper[kHyperCount] = {};
+  double scale = 8, passed = 0, counters[kUpdateCounters] = {};
+  op.decide(kInf, hyper, &scale, counters, &passed);
+  EXPECT_EQ(scale, 8);
+  op.decide(kInf, hyper, &scale, counters, &passed);
+  EXPECT_EQ(scale, 4);
+}
+
 // A fixed scale counts updates like the others and keeps its size whatever overflows.
 TEST(StepControl, AFixedScaleIsTakenOutAndNeverChanged) {
   const StepControlOp op(0, {.dynamic = false, .initial = 4, .min = 1, .max = 1024, .window = 1});

@@ -110,6 +110,12 @@ TEST(ClusterPlan, MeshesHaveSequenceParallelismToo) {
                                           "dp=2 tp=2 sp=2"}));
 }
 
+// Three divides the heads and the world, but not the four devices of a node.
+TEST(ClusterPlan, NoGroupThatSharesHeadsLiesAcrossNodes) {
+  for (const MeshConfig& mesh : sensible_meshes({}, VitConfig(), 3, 4, false))
+    EXPECT_EQ(4 % (mesh.tp * mesh.sp), 0) << to_string(mesh_of(mesh, 0));
+}
+
 TEST(ClusterPlan, SimulatesAHundredThousandDevices) {
   const ClusterPlan plan = planned("dp=12500,tp=8,zero=3", settings_of("dgx-h100", 12500, 8),
                                    config_of("vit_giant_patch14_224", 8));

@@ -123,6 +123,9 @@ TEST(Network, ExpectsTheSlowestOfManyToBeSlower) {
   network.jitter = 0, network.straggler_share = 0.01, network.straggler_factor = 2;
   EXPECT_NEAR(expected_slowest(network, 1), 1.01, 1e-12);
   EXPECT_NEAR(expected_slowest(network, 100), 1 + (1 - std::pow(0.99, 100)), 1e-12);
+  // Stragglers differ among themselves, too.
+  network.jitter = 0.1, network.straggler_share = 1;
+  EXPECT_NEAR(expected_slowest(network, 10), 2 * 1.1539, 0.004);
 }
 
 TEST(Network, FilesThatAreShippedAreValid) {

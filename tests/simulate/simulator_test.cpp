@@ -46,6 +46,26 @@ SimulatedTimes run(const TaskList& tasks, SimulationOptions options = {}) {
   return result.ranks[0];
 }
 
+// In each of three rounds four messages of a byte pass: side by side through a switch, one after another on a
+// bus.
+TEST(CollectiveCost, MessagesOfABusShareIt) {
+  const auto seconds = [](Topology topology) {
+    const std::vector<Tier> tiers = {{"line", topology, 4, 1, 0, 0}};
+    const GroupPlace group = place_group(tiers, Mesh{{4, 1, 1, 1}, 0}, Axis::kData);
+    return collective_cost(tiers, group, CollectiveKind::kAllGather, 4, Algorithm::kRing).seconds;
+  };
+  EXPECT_DOUBLE_EQ(seconds(Topology::kSwitch), 3);
+  EXPECT_DOUBLE_EQ(seconds(Topology::kBus), 12);
+}
+
+TEST(CollectiveCost, RanksANodeApartAreInNoNodeTogether) {
+  const std::vector<Tier> tiers = {{"node", Topology::kSwitch, 4, 1, 0, 0},
+                                   {"net", Topology::kSwitch, 8, 1, 0, 0}};
+  const Mesh mesh{{8, 1, 1, 1}, 0};
+  EXPECT_EQ(place_pair(tiers, mesh, 3).within, (std::vector<int64_t>{2, 2}));
+  EXPECT_EQ(place_pair(tiers, mesh, 4).within, (std::vector<int64_t>{1, 2}));
+}
+
 TEST(Simulator, HidesAStartedCollectiveBehindCompute) {
   const SimulatedTimes blocking = run({compute(3), all_reduce(2, false, 0), compute(5)});
   EXPECT_DOUBLE_EQ(blocking.step_s, 10);

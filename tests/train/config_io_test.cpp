@@ -70,6 +70,19 @@ TEST(ConfigIo, ListsEveryFieldThatItReads) {
       EXPECT_TRUE(listed.contains(section + "." + name)) << section << "." << name;
 }
 
+// A default is a promise to every config that leaves it out: one that changes must be changed in this list,
+// too.
+TEST(ConfigIo, DefaultsAreThoseThatWereStored) {
+  Json defaults = Json::object();
+  for (const FieldSpec& spec : train_fields()) defaults[spec.key] = spec.usual;
+  const Json stored =
+      parse_json(read_file(VT_SOURCE_DIR "/tests/golden/defaults.json", 1 << 20), "defaults.json");
+  for (const auto& [key, value] : stored.items())
+    EXPECT_EQ(defaults.value(key, "no such setting"), value) << key;
+  for (const auto& [key, value] : defaults.items())
+    EXPECT_TRUE(stored.contains(key)) << '"' << key << "\": " << value << " is not in the list";
+}
+
 TEST(ConfigIo, ReadsEveryConfigOfTheTree) {
   int read = 0;
   for (const auto& entry : fs::directory_iterator(fs::path(VT_SOURCE_DIR) / "configs")) {
