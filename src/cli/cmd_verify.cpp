@@ -36,12 +36,7 @@ void verify_manifest(const Options& options, Console& console) {
   }
   const Manifest manifest = require_manifest(folder);
   const std::vector<SealedFile> files = check_sealed(folder, manifest);
-  ordered_json json = {{"folder", folder}, {"same", true}, {"files", ordered_json::array()}};
-  for (const auto& [name, problem] : files) {
-    if (!problem.empty()) json["same"] = false;
-    json["files"].push_back({{"name", name}, {"same", problem.empty()}, {"problem", problem}});
-  }
-  console.print_json(json);
+  console.print_json(sealed_json(folder, files));
   console.print(sealed_table(manifest, files));
   for (const SealedFile& file : files)
     if (!file.problem.empty())

@@ -19,13 +19,23 @@ bool was_given(const Options& options, std::string_view name) {
   return options.declared(name) && options.given(name) && options.origin(name) > Origin::kDefault;
 }
 
+// Whether it was given by more than a config file.
+bool was_said(const Options& options, std::string_view name) {
+  return was_given(options, name) && options.origin(name) > Origin::kConfig;
+}
+
 // Applies --model: the architecture of a file, or one by name. The default model is used only where no other
-// setting names a model.
+// setting names a model; one that the command names replaces that of a config file with its dimensions.
 void take_model(const Options& options, ModelSettings& model) {
   const bool described = !model.init.empty() || !model.arch.empty() || !model.given.empty();
   if (was_given(options, "arch")) model.arch = options.text("arch");
   if (!was_given(options, "model") && described) return;
   const std::string& name = options.text("model");
+  const auto of_file = [&](const std::string& field) {
+    return !was_said(options, "model." + field) &&
+           !(field.starts_with("image_") && was_said(options, "model.image"));
+  };
+  if (was_said(options, "model")) std::erase_if(model.given, of_file);
   model.init = model.arch = {};
   if (options.text("weights") != "rule" && model_is_there(name)) {
     model.init = find_model(name, model_places());
@@ -43,10 +53,14 @@ TrainConfig planned_config(const Options& options) {
         parse_image_size(options.text("image"));
     config.model.given.insert({"image_height", "image_width"});
   }
-  if (was_given(options, "batch")) {
-    config.train.micro_batch = options.integer("batch");
-    config.train.accumulation = 0;
-    if (config.train.batch % config.train.micro_batch != 0) config.train.batch = 0;
+  if (was_given(options,
+                "batch")) {  // what the command says besides is checked later, a config file gives way
+    RunConfig& train = config.train;
+    train.micro_batch = options.integer("batch");
+    const bool accumulates = was_said(options, "train.accumulation");
+    if (!accumulates) train.accumulation = 0;
+    const bool fits = !accumulates && train.batch % train.micro_batch == 0;
+    if (!fits && !was_said(options, "train.batch")) train.batch = 0;
   }
   if (was_given(options, "mesh")) take_mesh(options.text("mesh"), config.mesh);
   if (was_given(options, "optimizer")) config.optim.name = options.text("optimizer");

@@ -236,4 +236,13 @@ std::string sealed_table(const Manifest& manifest, const std::vector<SealedFile>
   return table.text();
 }
 
+nlohmann::ordered_json sealed_json(const std::string& folder, const std::vector<SealedFile>& files) {
+  nlohmann::ordered_json json = {{"folder", folder}, {"same", true}, {"files", Json::array()}};
+  for (const auto& [name, problem] : files) {
+    if (!problem.empty()) json["same"] = false;
+    json["files"].push_back({{"name", name}, {"same", problem.empty()}, {"problem", problem}});
+  }
+  return json;
+}
+
 }  // namespace vitrail

@@ -62,6 +62,9 @@ std::vector<SealedFile> check_sealed(const std::string& folder, const Manifest& 
 // Returns a row for each file: its name, its size, and what is wrong with it.
 std::string sealed_table(const Manifest& manifest, const std::vector<SealedFile>& files);
 
+// The same as {"folder", "same", "files": [{"name", "same", "problem"}]}.
+nlohmann::ordered_json sealed_json(const std::string& folder, const std::vector<SealedFile>& files);
+
 // The folder's manifest; Error(kData) when it has none.
 Manifest require_manifest(const std::string& folder);
 // Error(kUsage) when the folder holds neither weights nor a manifest: what lies there is not ours to list.

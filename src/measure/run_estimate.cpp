@@ -75,6 +75,7 @@ std::string time_text(const RunPlan& plan, const RunEstimate& e) {
     text += strf(", %s an epoch",
                  format_seconds(e.update_s * static_cast<double>(plan.setup().steps_per_epoch)).c_str());
   if (setup.config.mesh.offload != Offload::kNone) text += ", without the host's updates and copies";
+  if (plan.ranks() > 1) text += ", without what ranks exchange";
   if (e.calibrated) return text + "; " + e.basis + unknown_text(e.unmeasured);
   return text + strf("; assumes %.0f %% of the measured %s GFLOP/s and no waiting for data",
                      100 * kAssumedShare, format_si(e.peak_gflops).c_str());
@@ -196,9 +197,9 @@ std::string to_text(const RunPlan& plan, const RunEstimate& e) {
       {"training", strf("%s, %s", setup.config.optim.name.c_str(), enum_name(setup.config.train.dtype))},
       {"parameters", params_text(plan)},
       {"MACs", format_si(static_cast<double>(count_macs(model))) + " an image, forward, all tokens"},
-      {"FLOPs",
-       strf("%s an update, %s an image (forward, backward and update)",
-            format_si(plan.update_flops()).c_str(), format_si(plan.update_flops() / images).c_str())},
+      {"FLOPs", strf("%s an update%s, %s an image (forward, backward and update)",
+                     format_si(plan.update_flops()).c_str(), plan.ranks() > 1 ? " of this rank" : "",
+                     format_si(plan.update_flops() * static_cast<double>(plan.ranks()) / images).c_str())},
       {"runs", strf("%zu nodes a micro-batch, %zu an update, on %s", plan.step().micro.program.nodes.size(),
                     plan.step().update.program.nodes.size(), device_text(plan.step().micro).c_str())},
       {"time", time_text(plan, e)},

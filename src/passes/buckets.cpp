@@ -24,13 +24,21 @@ int64_t stepped(int64_t elems) {
   return static_cast<int64_t>(round_up(static_cast<uint64_t>(elems), kBucketStep));
 }
 
+// The elements of the usual part of a value where tp cuts it. It is the same on all ranks, whose own parts
+// may differ: they must close their buckets alike.
+int64_t usual_elems(const TensorDesc& sum, int tensor_ranks) {
+  const int64_t whole = whole_of(sum.shape).elems();
+  return whole == sum.elems() ? whole : (whole + tensor_ranks - 1) / tensor_ranks;
+}
+
 // The bytes of the sums of a program's gradients.
-size_t bytes_of_sums(const Program& program) {
+size_t bytes_of_sums(const Program& program, int tensor_ranks) {
   std::set<ValueId> known;
   size_t bytes = 0;
   for (const Node& node : program.nodes)
     if (is<AccumulateOp>(*node.op) && known.insert(node.ins[0]).second)
-      bytes += program.values[node.ins[0]].desc.bytes();
+      bytes += static_cast<size_t>(usual_elems(program.values[node.ins[0]].desc, tensor_ranks)) *
+               size_of(program.values[node.ins[0]].desc.dtype);
   return bytes;
 }
 
@@ -43,10 +51,11 @@ std::vector<int64_t> Bucket::pieces(int ranks) const {
 }
 
 std::vector<Bucket> make_buckets(const Program& program, const std::map<std::string, Layout>& gradients,
-                                 size_t bucket_bytes, bool by_block) {
-  if (bucket_bytes == 0) bucket_bytes = std::min(kMostUsual, bytes_of_sums(program) / 4);
+                                 size_t bucket_bytes, bool by_block, int tensor_ranks) {
+  if (bucket_bytes == 0) bucket_bytes = std::min(kMostUsual, bytes_of_sums(program, tensor_ranks) / 4);
   constexpr int kHead = -2;  // what is read behind the blocks, and comes first in the backward half
   std::map<std::pair<AxisSet, int>, Bucket> open;
+  std::map<AxisSet, size_t> filled;  // bytes of the open bucket, as all ranks count them
   std::vector<Bucket> buckets;
   std::set<ValueId> known;
   int last_block = kHead;
@@ -62,9 +71,11 @@ std::vector<Bucket> make_buckets(const Program& program, const std::map<std::str
     bucket.dtype = sum.desc.dtype;
     bucket.members.push_back({parameter_of(sum.name), sum.desc, bucket.elems});
     bucket.elems += stepped(sum.desc.elems());
-    if (by_block || static_cast<size_t>(bucket.elems) * size_of(bucket.dtype) < bucket_bytes) continue;
+    filled[axes] += static_cast<size_t>(stepped(usual_elems(sum.desc, tensor_ranks))) * size_of(bucket.dtype);
+    if (by_block || filled[axes] < bucket_bytes) continue;
     buckets.push_back(std::move(bucket));
     open.erase({axes, 0});
+    filled.erase(axes);
   }
   for (auto& [key, bucket] : open) buckets.push_back(std::move(bucket));
   for (size_t i = 0; i < buckets.size(); ++i) buckets[i].name = "gradients/" + std::to_string(i);

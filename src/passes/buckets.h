@@ -31,9 +31,9 @@ struct Bucket {
 // `gradients` are the layouts of the sums in `program`; one that is not there is whole. Members are in the
 // order in which their gradients come; with `by_block`, a bucket is what one block reads. `bucket_bytes` 0
 // stands for a quarter of the sums, so that the first are exchanged while others are made, and 25 MiB at
-// most.
+// most. All of `tensor_ranks` ranks of tp close their buckets behind the same member, however it is cut.
 std::vector<Bucket> make_buckets(const Program& program, const std::map<std::string, Layout>& gradients,
-                                 size_t bucket_bytes, bool by_block = false);
+                                 size_t bucket_bytes, bool by_block = false, int tensor_ranks = 1);
 
 // The parameters that a program reads and that no gradient is summed for, by block, as buckets without axes;
 // `copies` are pairs of a master and its low-precision copy.

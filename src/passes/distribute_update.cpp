@@ -166,21 +166,44 @@ class UpdateDistributor {
     throw Error(ErrorKind::kInternal, "no bucket " + name);
   }
 
-  bool is_own(ValueId sum) const {
-    return layouts_[static_cast<size_t>(sum)][Axis::kTensor].kind == Placed::kShard ||
-           how_.mesh.coordinate(Axis::kTensor) == 0;
+  bool is_cut(ValueId sum) const {
+    return layouts_[static_cast<size_t>(sum)][Axis::kTensor].kind == Placed::kShard;
+  }
+
+  // The axes along which squares are summed. Where tp cuts no parameter of any stage, each of its ranks has
+  // them all.
+  AxisSet axes_of_squares(const Node& node) const {
+    AxisSet axes;
+    const bool stages = how_.mesh.size(Axis::kPipeline) > 1;  // a stage has its own
+    const bool cut =
+        stages || std::any_of(node.ins.begin(), node.ins.end(), [&](auto sum) { return is_cut(sum); });
+    if (how_.mesh.size(Axis::kTensor) > 1 && cut) axes = axes.with(Axis::kTensor);
+    if (in_pieces()) axes = axes.with(Axis::kData);
+    return stages ? axes.with(Axis::kPipeline) : axes;
+  }
+
+  // What this rank adds to the squares: of parameters that all ranks of tp have, the first of them adds it.
+  std::vector<ValueId> own_squares(const Node& node, AxisSet axes) const {
+    const bool counts_all = !axes.has(Axis::kTensor) || how_.mesh.coordinate(Axis::kTensor) == 0;
+    const auto is_empty = [&](ValueId sum) { return result_.values[sum].desc.elems() == 0; };
+    std::vector<ValueId> own;
+    for (const ValueId sum : node.ins)
+      if ((counts_all || is_cut(sum)) && !is_empty(sum)) own.push_back(sum);
+    if (!own.empty()) return own;
+    // Of many ranks some hold only what others count: nothing, which an empty piece stands for.
+    const auto empty = std::find_if(node.ins.begin(), node.ins.end(), is_empty);
+    VT_REQUIRE(
+        empty != node.ins.end(), ErrorKind::kConfig,
+        "stage %d of the pipeline trains no parameter that mesh.tp cuts, so a rank of it has no part of the "
+        "gradient's norm",
+        how_.mesh.coordinate(Axis::kPipeline));
+    return {*empty};
   }
 
   void add_squares(const Node& node) {
-    AxisSet axes;
-    if (how_.mesh.size(Axis::kTensor) > 1) axes = axes.with(Axis::kTensor);
-    if (in_pieces()) axes = axes.with(Axis::kData);
-    if (how_.mesh.size(Axis::kPipeline) > 1) axes = axes.with(Axis::kPipeline);  // a stage has its own
+    const AxisSet axes = axes_of_squares(node);
     Node own = node;
-    const auto is_empty = [&](ValueId sum) { return result_.values[sum].desc.elems() == 0; };
-    std::erase_if(own.ins, [&](ValueId sum) { return !is_own(sum) || is_empty(sum); });
-    // Of many ranks some hold only what others count: nothing, which an empty piece stands for.
-    if (own.ins.empty()) own.ins = {*std::find_if(node.ins.begin(), node.ins.end(), is_empty)};
+    own.ins = own_squares(node, axes);
     if (axes.empty()) return result_.nodes.push_back(std::move(own));
     const ValueId total = node.outs[0];
     own.outs[0] = add_value(node.name + ".own", TensorDesc(result_.values[total].desc));

@@ -71,7 +71,8 @@ bool has_stages(const Rewrites& r) {
 // The sums of gradients lie in the buckets in which ranks exchange them: those of this rank's stage.
 Program bucketed(Program program, const std::map<std::string, Layout>& gradients, const Rewrites& r,
                  std::vector<Bucket>& buckets) {
-  buckets = make_buckets(program, gradients, r.bucket_bytes, r.zero == 3);
+  buckets =
+      make_buckets(program, gradients, r.bucket_bytes, r.zero == 3, r.distribution.mesh.size(Axis::kTensor));
   place_in_buckets(program, buckets);
   return program;
 }

@@ -76,7 +76,8 @@ std::string loading_text(const std::vector<double>& seconds) {
 
 void bring_images(const RunSetup& setup, const TrainStep& step) {
   const ImageForm form = setup.step.images;
-  if (form == ImageForm::kFloats) return;
+  if (form == ImageForm::kFloats || !step.store().layout().has(kImageLevels))
+    return;  // or another stage makes them
   const LoaderSettings settings = setup.loader_settings(Purpose::kTrain);
   const std::vector<float> levels = image_levels(settings);
   write_bytes(step.rank(), step.store().view(kImageLevels), std::as_bytes(std::span(levels)));

@@ -1,6 +1,7 @@
 #include "train/whole_check.h"
 
 #include <algorithm>
+#include <cstring>
 
 #include "ops/make_images.h"
 #include "plan/devices.h"
@@ -36,6 +37,7 @@ std::string checked_text(size_t nodes) {
 WholeCheck::WholeCheck(const TrainStep& step, Disturb disturb)
     : rank_(step.rank()),
       how_(step.plan().config.distribution),
+      images_(step.plan().config.images),
       whole_(uncut(step.plan().config, *step.plan().micro.backend)),
       cut_(distribute(whole_, how_)),
       plan_(plan_execution(cut_.program, *step.plan().micro.backend, rank_.device, {.pack = false})),
@@ -146,11 +148,32 @@ void WholeCheck::take_input(size_t node, ValueId cut, ValueId whole) {
   const bool fresh = home < 0;
   if (fresh) home = cut;
   if (!recombiner_.leads()) return;
+  if (whole_.values[whole].name == "recipes") place_rows(found, layout_of(cut));
   if (fresh)
     judge_copies(node, whole, found);
   else
     judge_moved(node, cut, whole, found);
   known_[whole][cut] = std::move(found);
+}
+
+// A rank's recipes count rows of the batch, and of pixels that came with it, from its own first one.
+void WholeCheck::place_rows(Recombined& recipes, const Layout& layout) const {
+  std::map<int64_t, int64_t> parts;  // of the batch: first row and number
+  for (int rank = 0; rank < how_.mesh.world(); ++rank) {
+    Distribution of_rank = how_;
+    of_rank.mesh = how_.mesh.of_rank(rank);
+    const Dim rows = local_shape(recipes.desc.shape, layout, of_rank)[0];
+    parts[rows.offset] = std::max(parts[rows.offset], rows.local);
+  }
+  for (const auto& [first, count] : parts)
+    for (int64_t row = first; row < first + count; ++row) {
+      std::byte* const place = recipes.raw.data() + static_cast<size_t>(row) * sizeof(ImageRecipe);
+      ImageRecipe recipe;
+      std::memcpy(&recipe, place, sizeof recipe);
+      if (images_ == ImageForm::kPixels && recipe.source >= 0) recipe.source += static_cast<int32_t>(first);
+      if (recipe.partner >= 0) recipe.partner += static_cast<int32_t>(first);
+      std::memcpy(place, &recipe, sizeof recipe);
+    }
 }
 
 // Copies of a weight or an input are the same.

@@ -40,6 +40,7 @@ class WholeCheck {
   void before(size_t node);
   void after(size_t node);
   void take_input(size_t node, ValueId cut, ValueId whole);
+  void place_rows(Recombined& recipes, const Layout& layout) const;
   void compare(size_t node, const Known& wanted, ValueId cut, ValueId whole);
   void judge_moved(size_t node, ValueId cut, ValueId whole, const Recombined& found);
   void judge_copies(size_t node, ValueId whole, const Recombined& found) const;
@@ -50,6 +51,7 @@ class WholeCheck {
 
   RankContext& rank_;
   const Distribution& how_;
+  ImageForm images_;
   Program whole_;
   Distributed cut_;
   ExecutionPlan plan_;

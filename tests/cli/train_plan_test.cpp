@@ -108,6 +108,32 @@ TEST(TrainPlan, AccumulationAddsWorkAndSavesMemory) {
   }
 }
 
+TEST(TrainPlan, AModelOfTheCommandReplacesThatOfTheConfig) {
+  const TempFolder folder;
+  const std::string config = (folder.path() / "config.json").string();
+  write_file(config,
+             R"({"model": {"image": 28, "patch": 4, "width": 128, "depth": 2, "heads": 2, "classes": 10}})");
+  const std::vector<std::string> named = {"--config",  config, "-m", "vit_tiny_patch16_224",
+                                          "--weights", "rule"};
+  const auto params = [&](const std::vector<std::string>& more) {
+    return run_in_process("plan", named + std::vector<std::string>{"--train", "--classes", "1000"} + more)
+        .json()["params"]
+        .get<int64_t>();
+  };
+  EXPECT_EQ(params({}), 5'717'416);
+  EXPECT_EQ(params(settings({"model.depth=11"})), 5'717'416 - 444'864);  // a block of width 192
+}
+
+TEST(TrainPlan, WhatTheCommandSaysOfABatchHolds) {
+  const std::vector<std::string> tiny = {
+      "-m", "vit_tiny_patch16_224", "--weights", "rule", "--train", "--batch", "4"};
+  EXPECT_EQ(run_in_process("plan", tiny).json()["batch"], 4);
+  const auto three = run_in_process("plan", tiny + settings({"train.accumulation=3"})).json();
+  EXPECT_EQ(three["batch"], 12);
+  EXPECT_EQ(three["accumulation"], 3);
+  EXPECT_EQ(error_of("plan", tiny + settings({"train.batch=6"})).kind(), ErrorKind::kConfig);
+}
+
 TEST(TrainPlan, FrozenParametersNeedNoGradients) {
   const auto probe = run_in_process("plan", tiny_run() + settings({"params.linear_probe=true"})).json();
   EXPECT_EQ(probe["params_trained"], 4 * 16 + 4);

@@ -45,6 +45,13 @@ void lora(StepConfig& step) {
 void lamb(StepConfig& step) {
   step.optim.name = "lamb";
 }
+// Only what every rank of tp has is trained.
+void probe(StepConfig& step) {
+  step.trained = {{"head.", {}, 1, 0}};
+}
+void odd_mlp(StepConfig& step) {
+  step.model.mlp = 31;
+}
 // Nothing is dropped: what follows an exchange is one pass over rows.
 void still(StepConfig& step) {
   step.dropout = step.drop_path = 0;
@@ -57,7 +64,8 @@ void all_parts(StepConfig& step) {
 }
 
 constexpr MeshModel kLora = {"lora", lora}, kLamb = {"lamb", lamb}, kAllParts = {"all_parts", all_parts},
-                    kStill = {"still", still};
+                    kStill = {"still", still}, kProbe = {"probe", probe}, kOddMlp = {"odd_mlp", odd_mlp},
+                    kOddLora = {"odd_lora", [](StepConfig&s) { odd_mlp(s), lora(s); }};
 constexpr MeshModel kWide = {"wide", widen},
                     kWideLamb = {"wide_lamb", [](StepConfig&s) { widen(s), lamb(s); }},
                     kWideLora = {"wide_lora", [](StepConfig&s) { widen(s), lora(s); }};
@@ -121,6 +129,12 @@ std::vector<MeshCase> narrow_cases() {
       {"tp2_tokens_cut_unevenly", {1, 2, 1}, both(tokens_on_tp, cut({{Axis::kTensor, 'N', {0, 13, 17}}}))},
       {"sp3_one_empty", {1, 1, 3}, cut({{Axis::kSequence, 'N', {0, 9, 9, 17}}})},
       {"tp2_still", {1, 2, 1}, {}, 1, kStill},
+      {"tp2_probe", {1, 2, 1}, {}, 1, kProbe},
+      {"zero1_dp2_tp2_probe", {2, 2, 1}, zero(1), 1, kProbe},
+      {"zero3_tp2_tokens_probe", {2, 2, 1}, both(zero(3), tokens_on_tp), 1, kProbe},
+      {"tp2_odd_lora", {1, 2, 1}, zero(0, 1000), 1, kOddLora},
+      {"dp2_tp2_odd_mlp", {2, 2, 1}, zero(0, 1000), 1, kOddMlp},
+      {"zero2_dp2_tp2_odd_mlp", {2, 2, 1}, zero(2, 1000), 1, kOddMlp},
       {"tp2_tokens_still", {1, 2, 1}, both(tokens_on_tp, recompute_blocks), 1, kStill},
       {"sp3_all_parts_recomputed", {1, 1, 3}, recompute_blocks, 1, kAllParts},
       {"dp2_cheap_recomputed", {2, 1, 1}, recompute_cheap},

@@ -191,10 +191,12 @@ void widen(StepConfig& step) {
 }
 
 void train_parameters(StepConfig& step) {
+  const bool some = step.trained.size() == 1 && step.trained[0].name.ends_with('.');
+  const std::string only = some ? step.trained[0].name : "";
   step.trained.clear();
   for (const ParamSpec& spec : step_params(step.model, step.lora)) {
     const bool adapts = spec.name.find(".lora_") != std::string::npos || spec.name.starts_with("head.");
-    if (step.lora.rank > 0 && !adapts) continue;
+    if ((step.lora.rank > 0 && !adapts) || !spec.name.starts_with(only)) continue;
     step.trained.push_back({spec.name, {step.master, spec.shape}, 1, spec.shape.rank() > 1 ? 0.05 : 0});
   }
 }

@@ -60,7 +60,8 @@ struct MeshOutcome {
 StepConfig usual_step(DType master);
 // Makes the usual step's model one of depth 4, width 192 and 65 tokens.
 void widen(StepConfig& step);
-// Lists every parameter as trained; with LoRA, those of the adapters and the head.
+// Lists every parameter as trained, or those that begin with the one name listed, which ends with a dot; with
+// LoRA, those of the adapters and the head.
 void train_parameters(StepConfig& step);
 
 // Runs updates of `usual_step`, changed by the case, on as many rank threads as the mesh has.
