@@ -1,6 +1,7 @@
 #include "train/mesh_config.h"
 
 #include <algorithm>
+#include <set>
 
 #include "base/error.h"
 #include "base/text.h"
@@ -150,6 +151,7 @@ BatchShare share_of(const std::vector<int64_t>& cuts, const Mesh& mesh) {
 }
 
 void take_mesh(const std::string& text, MeshConfig& mesh) {
+  std::set<std::string> named;
   for (const std::string_view piece : split(text, ',')) {
     const std::string part(piece);
     const size_t equals = part.find('=');
@@ -162,6 +164,7 @@ void take_mesh(const std::string& text, MeshConfig& mesh) {
                      : key == "pp"   ? &mesh.pp
                      : key == "zero" ? &mesh.zero
                                      : nullptr;
+    VT_REQUIRE(named.insert(key).second, ErrorKind::kUsage, "--mesh names %s twice", quoted(key).c_str());
     if (field && number && equals != std::string::npos)
       *field = *number;
     else if (key == "tokens_on_tp" && number)

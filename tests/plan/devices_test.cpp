@@ -44,6 +44,14 @@ TEST(DevicesOfRanks, ABoundRankHasItsCoresAlone) {
   EXPECT_EQ(threads(2 * all, 0), 1) << "bound to nothing";
 }
 
+TEST(DevicesOfRanks, TheNextRankOfAProcessSharesTheSameHost) {
+  const HostRank next = HostRank{.local = 2, .sharing = 5, .overlapping = 3, .shares_gpus = true}.after(2);
+  EXPECT_EQ(next.local, 4);
+  EXPECT_EQ(next.sharing, 5);
+  EXPECT_EQ(next.overlapping, 3);
+  EXPECT_TRUE(next.shares_gpus);
+}
+
 TEST(DevicesOfRanks, ARankWithoutAGpuOfItsOwnIsRefusedUnlessTheyShare) {
   for (const int local : {0, 1, 2}) EXPECT_EQ(gpu_of({.local = local, .sharing = 5}, 3), local);
   for (const int local : {3, 4}) {

@@ -28,6 +28,23 @@ TEST(Balance, IsReadAsOneTextOrAsSeveral) {
   EXPECT_EQ(parse_balance(parse_balance({"[24,24,16]"}).texts()).shares, wanted);
 }
 
+TEST(Balance, EvaluationsAreCutInTheSameProportion) {
+  const std::vector<CutTable> tables = cuts_by_shares({12, 8, 4}, 48);
+  ASSERT_EQ(tables.size(), 2u);
+  EXPECT_EQ(tables[0].cuts, (Shares{0, 12, 20, 24}));
+  EXPECT_EQ(tables[1].cuts, (Shares{0, 24, 40, 48}));
+  EXPECT_EQ(cuts_by_shares({12, 8, 4}, 24).size(), 1u);
+}
+
+TEST(MeshText, NamesAnAxisOnce) {
+  MeshConfig mesh;
+  take_mesh("dp=2,tp=4,zero=1,tokens_on_tp", mesh);
+  EXPECT_EQ(mesh.dp, 2);
+  EXPECT_EQ(mesh.tp, 4);
+  EXPECT_TRUE(mesh.tokens_on_tp);
+  EXPECT_THROW(take_mesh("dp=2,tp=2,dp=1", mesh), Error);
+}
+
 std::string refusal(const Shares& shares, int64_t images, int64_t ranks, int64_t unit) {
   try {
     require_shares(shares, images, ranks, unit);
