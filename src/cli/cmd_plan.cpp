@@ -183,7 +183,7 @@ Command plan_command() {
                    {"plan --model vit_large_patch16_224 --batch 8 --mesh dp=2,tp=4",
                     "the same of an inference"},
                    {"plan --cluster dgx-a100 --nodes 4 --target h200 -m vit_large_patch16_224 --batch 64",
-                    "which mesh, and what an update costs there; --batch is a device's"},
+                    "which mesh, and what an update costs; --batch is a device's, with --mesh a dp rank's"},
                    {"plan -v", "also why faster kernels declined, where any did"}},
       .options = architecture_options() + train_plan_options() + own + options_of(cluster_fields()) + engine};
   add_train_settings(spec);

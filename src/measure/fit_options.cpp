@@ -5,6 +5,7 @@
 #include "backend/registry.h"
 #include "base/error.h"
 #include "plan/node_times.h"
+#include "train/offload_time.h"
 #include "train/run_plan.h"
 
 namespace vitrail {
@@ -170,20 +171,11 @@ class Search {
       way.option.update_s = row.step_s;
       way.option.peak_bytes = std::max(way.option.peak_bytes, row.peak_bytes);
     } else {
-      way.option.update_s = way.plan.update_seconds(file);
+      const double device_s = way.plan.update_seconds(file);
+      way.option.update_s = device_s + host_seconds(step, way.option.config.train.accumulation, device_s);
     }
-    if (step.offload) way.option.update_s += offload_seconds(*step.offload);
-    way.option.update_s += late_uploads(step, way.option);
     found_.basis = basis_text(file, gemm_type(step.micro.program));
     return std::move(way.option);
-  }
-
-  // Parameters on the host come up twice a micro-batch while the device computes: what takes longer is waited
-  // for.
-  static double late_uploads(const StepPlan& step, const FitOption& option) {
-    const auto bytes = static_cast<double>(step.layout->bytes(Home::kLocked, Category::kParameters));
-    const auto micro_batches = static_cast<double>(option.config.train.accumulation);
-    return std::max(0.0, 2 * micro_batches * bytes / kHostLinkBytes - option.update_s);
   }
 
   const FitRequest& q_;
@@ -194,17 +186,6 @@ class Search {
   std::optional<Way> best_;       // of the way that is drawn
 };
 }  // namespace
-
-double offload_seconds(const OffloadPlan& offload) {
-  double down = 0, up = 0, host = 0;
-  for (size_t i = 0; i < offload.trained; ++i) {
-    const OffloadPlan::Bucket& bucket = offload.buckets[i];
-    for (const OffloadPlan::Span& span : bucket.gradients) down += static_cast<double>(span.bytes);
-    for (const OffloadPlan::Span& span : bucket.copies) up += static_cast<double>(span.bytes);
-    host += bucket.update->program.cost().bytes;
-  }
-  return std::max(std::max(down, up) / kHostLinkBytes, host / kHostUpdateBytes);
-}
 
 FitOptions find_fit_options(const FitRequest& request) {
   if (!request.target.file)

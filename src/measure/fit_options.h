@@ -50,12 +50,6 @@ struct FitOptions {
 // device file, and the reason where nothing can be planned at all.
 FitOptions find_fit_options(const FitRequest& request);
 
-// The seconds that an update waits for the host: gradients come down, copies go up and buckets are updated at
-// the same time, at rates that are assumed, since no device file has them.
-inline constexpr double kHostLinkBytes = 12e9;    // a second each way: PCIe 3 x16 in practice
-inline constexpr double kHostUpdateBytes = 20e9;  // a second, read and written by the host's update
-double offload_seconds(const OffloadPlan& offload);
-
 // The settings that make the way, as sections of a config file.
 nlohmann::ordered_json settings_of(const FitOption& option);
 nlohmann::ordered_json to_json(const FitOptions& options);

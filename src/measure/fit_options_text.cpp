@@ -5,6 +5,7 @@
 #include "measure/fit_options.h"
 #include "telemetry/format.h"
 #include "telemetry/table.h"
+#include "train/offload_time.h"
 
 namespace vitrail {
 

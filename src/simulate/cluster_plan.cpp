@@ -8,6 +8,8 @@
 #include "base/error.h"
 #include "base/file.h"
 #include "plan/node_times.h"
+#include "simulate/one_device.h"
+#include "train/offload_time.h"
 
 namespace vitrail {
 
@@ -26,11 +28,12 @@ struct ClusterQuestion : ClusterRun {
 
 constexpr int64_t kMostMicroBatches = 256;  // tried to make a step fit
 
-// Plans and simulates one mesh after another; what one device does alone is planned once a batch.
+// Plans and simulates one mesh after another.
 class Planner {
  public:
   explicit Planner(const ClusterQuestion& question)
       : q_(question),
+        one_device_(q_, *q_.backend),
         tiers_(tiers_of(q_.network, q_.nodes, q_.devices)),
         slowest_(expected_slowest(q_.network, q_.world())) {}
 
@@ -71,7 +74,7 @@ class Planner {
 
   // The bytes of a checkpoint: what one device would hold of parameters and optimizer state.
   double checkpoint_bytes(const ClusterRow& row) {
-    const auto bytes = alone(row.micro_batch, row.accumulation).step().by_category();
+    const auto bytes = one_device_.plan(row.micro_batch, row.accumulation).step().by_category();
     return static_cast<double>(bytes[static_cast<size_t>(Category::kParameters)] +
                                bytes[static_cast<size_t>(Category::kOptimizer)]);
   }
@@ -89,24 +92,6 @@ class Planner {
   RunPlan planned(const TrainConfig& config, int rank, int world) const {
     return {config, q_.classes, *q_.backend, q_.target.device,
             RankPlace{rank, world, static_cast<int>(q_.devices)}};
-  }
-
-  const RunPlan& alone(int64_t micro_batch, int64_t accumulation) {
-    const auto key = std::make_pair(micro_batch, accumulation);
-    const auto known = alone_.find(key);
-    if (known != alone_.end()) return known->second;
-    TrainConfig config = q_.config;
-    config.mesh = MeshConfig();
-    config.train.micro_batch = micro_batch, config.train.accumulation = accumulation;
-    config.train.batch = micro_batch * accumulation;
-    config.train.eval_batch = 0;
-    return alone_.emplace(key, planned(config, 0, 1)).first->second;
-  }
-
-  double seconds_alone(int64_t micro_batch, int64_t accumulation) {
-    const RunPlan& plan = alone(micro_batch, accumulation);
-    return static_cast<double>(accumulation) * run_seconds(plan.step().micro, *q_.target.file) +
-           run_seconds(plan.step().update, *q_.target.file);
   }
 
   // The ranks that stand for the others: every stage, every share of a micro-batch, and the last place along
@@ -137,6 +122,7 @@ class Planner {
       if (step.last_micro) result.runs.push_back({listed(*step.last_micro), 1});
     }
     result.runs.push_back({listed(step.update), 1});
+    if (step.offload && step.offload->gather) result.runs.push_back({listed(*step.offload->gather), 1});
     return result;
   }
 
@@ -148,8 +134,9 @@ class Planner {
     ClusterRow row;
     row.mesh = config.mesh;
     row.micro_batch = train.micro_batch, row.accumulation = train.accumulation;
-    const double alone_s = seconds_alone(row.micro_batch, row.accumulation);
-    const double factor = q_.one_device_s > 0 ? q_.one_device_s / alone_s : 1;
+    row.batch = train.batch;
+    const double factor =
+        q_.one_device_s > 0 ? q_.one_device_s / one_device_.seconds(row.micro_batch, row.accumulation) : 1;
     for (const int rank : representatives(config.mesh, plans[0].setup().shares()))
       if (rank != last) plans.push_back(planned(config, rank, world));
     std::vector<StepTasks> steps;
@@ -162,11 +149,22 @@ class Planner {
     for (size_t i = 0; i < plans.size(); ++i)
       ranks.push_back({plans[i].setup().step.distribution.mesh, &steps[i]});
     take_times(ranks, row);
+    for (const RunPlan& plan : plans)
+      row.host_s = std::max(row.host_s, host_seconds(plan.step(), row.accumulation, row.step_s));
+    row.step_s += row.host_s;
     row.fits = row.peak_bytes <= q_.target.available_bytes;
     row.images_s = static_cast<double>(train.batch) / row.step_s;
-    const double images_alone = static_cast<double>(row.micro_batch * row.accumulation);
-    row.efficiency = row.images_s * alone_s * factor / images_alone / static_cast<double>(world);
+    row.efficiency = factor * share_seconds(row) / row.step_s;
     return row;
+  }
+
+  // What efficiency is against: one number for all meshes of a batch, with the micro-batches that fit; of the
+  // only mesh, with micro-batches as large as its own.
+  double share_seconds(const ClusterRow& row) {
+    if (q_.every_mesh && shared_micro_batch_ == 0)
+      shared_micro_batch_ = one_device_.share_micro_batch(row.batch, q_.world());
+    return one_device_.share_seconds(row.batch, q_.world(),
+                                     q_.every_mesh ? shared_micro_batch_ : row.micro_batch);
   }
 
   // Simulated once with equal devices, and once by the pace of the slowest, whom everybody waits for.
@@ -189,9 +187,10 @@ class Planner {
   }
 
   const ClusterQuestion& q_;
+  OneDevice one_device_;
   std::vector<Tier> tiers_;
   double slowest_;
-  std::map<std::pair<int64_t, int64_t>, RunPlan> alone_;
+  int64_t shared_micro_batch_ = 0;
 };
 
 void sort_rows(std::vector<ClusterRow>& rows) {
@@ -264,8 +263,7 @@ ClusterPlan plan_cluster(const ClusterSettings& settings, const std::vector<std:
     plan_every_mesh(q, planner, plan);
   } else {
     plan.rows.push_back(planner.as_asked());
-    const ClusterRow& row = plan.rows[0];
-    plan.batch = row.micro_batch * row.accumulation * row.mesh.dp;
+    plan.batch = plan.rows[0].batch;
   }
   const ClusterRow& best = plan.rows.at(0);
   if (q.network.mtbf_hours > 0 && best.refused.empty())

@@ -49,15 +49,19 @@ struct ClusterRun {
 
 struct ClusterRow {
   MeshConfig mesh;
+  int64_t batch = 0;  // images of an update
   int64_t micro_batch = 0, accumulation = 0;
   std::string refused;  // why this mesh cannot run; empty: it can
   size_t peak_bytes = 0;
   bool fits = false;
   // Of an update, in seconds; they add up to step_s.
   double compute_s = 0, exposed_s = 0, bubble_s = 0, slowest_s = 0;
+  double host_s = 0;  // waiting for what an offload has the host do and copy, as host_seconds() assumes it
   double step_s = 0, hidden_s = 0;
   double images_s = 0;
-  double efficiency = 0;  // against as many devices that exchange nothing
+  // Against as many devices that exchange nothing, each with an even share of the batch: its seconds there
+  // (OneDevice::share_seconds) by step_s. All rows of a plan have the same share, so both order them alike.
+  double efficiency = 0;
   std::map<std::pair<CollectiveKind, unsigned>, ExchangeTimes> exchanges = {};
   std::vector<SimulatedSpan> spans = {};
   std::vector<int> span_ranks = {};  // the rank of each simulated one

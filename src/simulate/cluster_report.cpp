@@ -7,6 +7,7 @@
 #include "simulate/cluster_plan.h"
 #include "telemetry/format.h"
 #include "telemetry/table.h"
+#include "train/offload_time.h"
 
 namespace vitrail {
 
@@ -25,37 +26,53 @@ std::string micro_text(const ClusterRow& row) {
               static_cast<long long>(row.micro_batch));
 }
 
+// "256 images an update": of the only mesh, also who shares a micro-batch.
+std::string batch_text(const ClusterPlan& plan) {
+  const std::string text = format_integer(plan.batch) + " images an update";
+  const MeshConfig& mesh = plan.rows.at(0).mesh;
+  const int64_t together = mesh.tp * mesh.sp * mesh.pp;
+  if (plan.rows.size() > 1 || together == 1) return text;
+  return text + strf(", %s of them on each of the %s groups of %s",
+                     format_integer(plan.rows[0].micro_batch * plan.rows[0].accumulation).c_str(),
+                     format_integer(mesh.dp).c_str(), format_count(together, "device").c_str());
+}
+
 const char* kind_name(CollectiveKind kind) {
   constexpr const char* kNames[] = {"all_reduce", "reduce_scatter", "all_gather",
                                     "all_to_all", "send",           "receive"};
   return kNames[static_cast<size_t>(kind)];
 }
 
+bool offloads(const ClusterPlan& plan) {
+  return std::any_of(plan.rows.begin(), plan.rows.end(), [](const auto& row) { return row.host_s > 0; });
+}
+
 std::string row_table(const ClusterPlan& plan) {
-  Table table({{"mesh"},
-               {"ZeRO", Align::kRight},
-               {"micro-batches", Align::kRight},
-               {"update", Align::kRight},
-               {"compute", Align::kRight},
-               {"exposed", Align::kRight},
-               {"hidden", Align::kRight},
-               {"bubble", Align::kRight},
-               {"slowest", Align::kRight},
-               {"img/s", Align::kRight},
-               {"efficiency", Align::kRight},
-               {"memory", Align::kRight},
-               {""}});
+  const bool host = offloads(plan);
+  std::vector<Column> columns = {{"mesh"}};
+  for (const char* name :
+       {"ZeRO", "micro-batches", "update", "compute", "exposed", "hidden", "bubble", "slowest"})
+    columns.push_back({name, Align::kRight});
+  if (host) columns.push_back({"host", Align::kRight});
+  for (const char* name : {"img/s", "efficiency", "memory"}) columns.push_back({name, Align::kRight});
+  columns.push_back({""});
+  Table table(columns);
   for (const ClusterRow& row : plan.rows) {
-    const std::string zero = std::to_string(row.mesh.zero);
+    std::vector<std::string> cells = {mesh_text(row.mesh), std::to_string(row.mesh.zero)};
     if (!row.refused.empty()) {
-      table.row({mesh_text(row.mesh), zero, "", "", "", "", "", "", "", "", "", "", row.refused});
+      cells.resize(columns.size() - 1);
+      cells.push_back(row.refused);
+      table.row(cells);
       continue;
     }
-    table.row({mesh_text(row.mesh), zero, micro_text(row), format_seconds(row.step_s),
-               format_seconds(row.compute_s), format_seconds(row.exposed_s), format_seconds(row.hidden_s),
-               format_seconds(row.bubble_s), format_seconds(row.slowest_s), format_si(row.images_s),
-               strf("%.1f %%", 100 * row.efficiency), format_bytes(row.peak_bytes),
-               row.fits ? "" : "does not fit"});
+    cells.push_back(micro_text(row));
+    for (const double seconds :
+         {row.step_s, row.compute_s, row.exposed_s, row.hidden_s, row.bubble_s, row.slowest_s})
+      cells.push_back(format_seconds(seconds));
+    if (host) cells.push_back(format_seconds(row.host_s));
+    cells.insert(cells.end(), {format_si(row.images_s), strf("%.1f %%", 100 * row.efficiency),
+                               format_bytes(row.peak_bytes), row.fits ? "" : "does not fit"});
+    table.row(cells);
   }
   return table.text();
 }
@@ -80,7 +97,8 @@ std::string difference(const ClusterRow& best, const ClusterRow& other) {
       {"compute", other.compute_s - best.compute_s},
       {"exposed communication", other.exposed_s - best.exposed_s},
       {"bubble", other.bubble_s - best.bubble_s},
-      {"waiting for the slowest", other.slowest_s - best.slowest_s}};
+      {"waiting for the slowest", other.slowest_s - best.slowest_s},
+      {"waiting for the host", other.host_s - best.host_s}};
   std::vector<std::pair<const char*, double>> sorted(std::begin(parts), std::end(parts));
   std::sort(sorted.begin(), sorted.end(),
             [](const auto& a, const auto& b) { return std::abs(a.second) > std::abs(b.second); });
@@ -113,13 +131,16 @@ std::string advice(const ClusterPlan& plan) {
 
 std::string failure_table(const ClusterFailures& failures) {
   const FailureModel& model = failures.model;
+  const std::string text =
+      strf("A failure every %s on the average, a checkpoint takes %s, a restart %s\n",
+           format_seconds(model.mtbf_s).c_str(), format_seconds(model.checkpoint_s).c_str(),
+           format_seconds(model.restart_s).c_str());
+  if (!makes_progress(model))
+    return text + "No progress is made: failures come before a checkpoint ends, whatever the interval.\n";
   Table table({{"checkpoints every"}, {"interval", Align::kRight}, {"time that counts", Align::kRight}});
   for (const CheckpointInterval& row : checkpoint_intervals(model, failures.saved_every_s))
     table.row({row.name, format_seconds(row.seconds), strf("%.1f %%", 100 * row.share)});
-  return strf("A failure every %s on the average, a checkpoint takes %s, a restart %s\n",
-              format_seconds(model.mtbf_s).c_str(), format_seconds(model.checkpoint_s).c_str(),
-              format_seconds(model.restart_s).c_str()) +
-         table.text();
+  return text + table.text();
 }
 
 ordered_json row_json(const ClusterRow& row) {
@@ -137,6 +158,7 @@ ordered_json row_json(const ClusterRow& row) {
                {"hidden_s", row.hidden_s},
                {"bubble_s", row.bubble_s},
                {"slowest_s", row.slowest_s},
+               {"host_s", row.host_s},
                {"images_s", row.images_s},
                {"efficiency", row.efficiency},
                {"memory", row.peak_bytes},
@@ -164,8 +186,10 @@ ordered_json to_json(const ClusterPlan& plan) {
   if (plan.runner_up()) json["runner_up"] = mesh_text(plan.runner_up()->mesh);
   if (plan.failures) {
     const FailureModel& model = plan.failures->model;
-    json["failures"] = {
-        {"mtbf_s", model.mtbf_s}, {"checkpoint_s", model.checkpoint_s}, {"restart_s", model.restart_s}};
+    json["failures"] = {{"mtbf_s", model.mtbf_s},
+                        {"checkpoint_s", model.checkpoint_s},
+                        {"restart_s", model.restart_s},
+                        {"progress", makes_progress(model)}};
     for (const CheckpointInterval& row : checkpoint_intervals(model, plan.failures->saved_every_s))
       json["failures"]["intervals"][row.name] = {{"seconds", row.seconds}, {"effective", row.share}};
   }
@@ -180,11 +204,15 @@ std::string to_text(const ClusterPlan& plan) {
       {{"cluster", strf("%s of %s, %s", format_count(plan.nodes, "node").c_str(),
                         format_count(plan.devices, "device").c_str(), plan.network.c_str())},
        {"device", plan.device + ", " + format_bytes(plan.available_bytes) + " available"},
-       {"batch", format_integer(plan.batch) + " images an update"},
+       {"batch", batch_text(plan)},
        {"times", times},
        {"slowest", strf("the slowest of %s is expected to take %.3f times as long as one",
                         format_count(plan.nodes * plan.devices, "device").c_str(), plan.slowest)}});
   text += "\n" + row_table(plan) + "\n" + advice(plan);
+  if (offloads(plan))
+    text +=
+        strf("Offload assumes %.0f GB/s between host and device and %.0f GB/s for the host's updates.\n%s",
+             kHostLinkBytes / 1e9, kHostUpdateBytes / 1e9, plan.rows.size() > 1 ? "" : "\n");
   if (const ClusterRow* row = plan.best() ? plan.best() : &plan.rows[0];
       row->refused.empty() && !row->exchanges.empty())
     text += (plan.rows.size() > 1 ? "\nThe collectives of the first:\n" : "") + exchange_table(*row);

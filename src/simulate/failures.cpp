@@ -5,12 +5,23 @@
 
 namespace vitrail {
 
+namespace {
+
+// The logarithm of effective_share(): where failures leave next to nothing, shares themselves are all 0.
+double log_share(const FailureModel& model, double interval_s) {
+  // A failure within interval and checkpoint costs what was done of them and a restart, which may fail too:
+  // an expected mtbf e^(restart / mtbf) (e^(segment / mtbf) - 1).
+  const double segment = (interval_s + model.checkpoint_s) / model.mtbf_s;
+  const double log_expected =
+      std::log(model.mtbf_s) + model.restart_s / model.mtbf_s + segment + std::log(-std::expm1(-segment));
+  return std::log(interval_s) - log_expected;
+}
+
+}  // namespace
+
 double effective_share(const FailureModel& model, double interval_s) {
   if (model.mtbf_s <= 0) return interval_s / (interval_s + model.checkpoint_s);
-  // A failure within interval and checkpoint costs what was done of them and a restart, which may fail too.
-  const double expected = model.mtbf_s * std::exp(std::min(700.0, model.restart_s / model.mtbf_s)) *
-                          std::expm1(std::min(700.0, (interval_s + model.checkpoint_s) / model.mtbf_s));
-  return interval_s / expected;
+  return std::exp(log_share(model, interval_s));
 }
 
 double young_interval(const FailureModel& model) {
@@ -29,12 +40,17 @@ double best_interval(const FailureModel& model) {
   double low = 1e-9 * model.mtbf_s, high = std::max(model.mtbf_s, model.checkpoint_s) * 2;
   for (int i = 0; i < 200 && high - low > 1e-9 * high; ++i) {
     const double a = high - kGolden * (high - low), b = low + kGolden * (high - low);
-    if (effective_share(model, a) > effective_share(model, b))
+    if (log_share(model, a) > log_share(model, b))
       high = b;
     else
       low = a;
   }
   return (low + high) / 2;
+}
+
+bool makes_progress(const FailureModel& model) {
+  constexpr double kLeastShare = 0.0005;
+  return model.mtbf_s <= 0 || effective_share(model, best_interval(model)) >= kLeastShare;
 }
 
 std::vector<CheckpointInterval> checkpoint_intervals(const FailureModel& model, double own_s) {

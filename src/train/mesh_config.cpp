@@ -12,9 +12,24 @@ namespace vitrail {
 
 namespace {
 
-void require_positive(const char* key, int64_t value, int64_t least) {
-  VT_REQUIRE(value >= least && value <= 1 << 16, ErrorKind::kConfig, "%s is %lld; expected %lld to 65536",
-             key, static_cast<long long>(value), static_cast<long long>(least));
+constexpr int64_t kMostRanks = 1 << 22;  // of a mesh: as many devices as a simulated cluster may have
+constexpr int64_t kMostShares = 1 << 16;
+
+void require_positive(const char* key, int64_t value, int64_t least, int64_t most = kMostShares) {
+  VT_REQUIRE(value >= least && value <= most, ErrorKind::kConfig, "%s is %lld; expected %lld to %lld", key,
+             static_cast<long long>(value), static_cast<long long>(least), static_cast<long long>(most));
+}
+
+// The number of ranks is an int everywhere; each factor was checked before, so no product here overflows.
+void require_countable(const MeshConfig& c) {
+  int64_t ranks = 1;
+  for (const int64_t size : {std::max<int64_t>(1, c.dp), c.tp, c.sp, c.pp}) {
+    ranks *= size;
+    VT_REQUIRE(ranks <= kMostRanks, ErrorKind::kConfig,
+               "mesh.dp %lld x mesh.tp %lld x mesh.sp %lld x mesh.pp %lld are more than %lld ranks",
+               static_cast<long long>(c.dp), static_cast<long long>(c.tp), static_cast<long long>(c.sp),
+               static_cast<long long>(c.pp), static_cast<long long>(kMostRanks));
+  }
 }
 
 std::string mesh_text(int64_t dp, int64_t tp, int64_t sp, int64_t pp) {
@@ -35,8 +50,8 @@ std::string nearest_meshes(const MeshConfig& c, int64_t world) {
     meshes.emplace_back(away, mesh_text(dp, tp, sp, pp));
   };
   for (int64_t tp = 1; tp <= world; ++tp)
-    for (int64_t sp = 1; tp * sp <= world; ++sp)
-      for (int64_t pp = 1; tp * sp * pp <= world; ++pp) add(tp, sp, pp);
+    for (int64_t sp = 1; world % tp == 0 && tp * sp <= world; ++sp)
+      for (int64_t pp = 1; world % (tp * sp) == 0 && tp * sp * pp <= world; ++pp) add(tp, sp, pp);
   std::sort(meshes.begin(), meshes.end());
   std::string text;
   for (size_t i = 0; i < std::min<size_t>(meshes.size(), 3); ++i)
@@ -47,11 +62,12 @@ std::string nearest_meshes(const MeshConfig& c, int64_t world) {
 }  // namespace
 
 void validate(const MeshConfig& c) {
-  require_positive("mesh.dp", c.dp, 0);
+  require_positive("mesh.dp", c.dp, 0, kMostRanks);
   require_positive("mesh.tp", c.tp, 1);
   require_positive("mesh.sp", c.sp, 1);
   parse_balance(c.balance);
   require_positive("mesh.pp", c.pp, 1);
+  require_countable(c);
   require_positive("mesh.virtual_stages", c.virtual_stages, 1);
   VT_REQUIRE(c.zero >= 0 && c.zero <= 3, ErrorKind::kConfig, "mesh.zero is %lld; expected 0, 1, 2 or 3",
              static_cast<long long>(c.zero));

@@ -125,6 +125,24 @@ TEST(FitOptions, RanksShareOutWhatOneCannotHold) {
   EXPECT_EQ(to_text(over_network).find("not in these times"), std::string::npos);
 }
 
+// The cluster's plan has the host's part of an update, which is counted once.
+TEST(FitOptions, AnOffloadOverANetworkTakesAsLongAsTheClusterSays) {
+  FitRequest request = request_of("h200", 60 * kMiB, 3072, "dp=3");
+  request.keep_dtype = true;
+  request.cluster.cluster = "cloud-t4", request.cluster.nodes = 3, request.cluster.devices = 1;
+  request.networks = {VT_SOURCE_DIR "/configs/networks"};
+  int offloads = 0;
+  for (const FitOption& way : find_fit_options(request).rows) {
+    if (way.config.mesh.offload == Offload::kNone) continue;
+    const ClusterRun run{way.config, request.classes, request.target, false};
+    const ClusterRow row = plan_cluster(request.cluster, request.networks, run).rows.at(0);
+    EXPECT_GT(row.host_s, 0);
+    EXPECT_DOUBLE_EQ(way.update_s, row.step_s) << settings_of(way);
+    ++offloads;
+  }
+  EXPECT_GT(offloads, 0);
+}
+
 TEST(FitOptions, WhatFitsNowhereSaysSoWithTheNearest) {
   const FitRequest request = request_of("t4", kMiB, 7);
   const FitOptions found = find_fit_options(request);

@@ -125,6 +125,91 @@ TEST(ClusterPlan, SimulatesAHundredThousandDevices) {
   EXPECT_GT(row.step_s, row.compute_s);
 }
 
+// One device with an even share of the batch is the measure of every mesh, so that rows are ordered alike by
+// images a second and by efficiency; a share of less than an image or none that is whole counts in part.
+TEST(ClusterPlan, EfficiencyOrdersMeshesAsImagesASecondDo) {
+  for (const int64_t batch : {8, 16, 40}) {
+    TrainConfig config = config_of("vit_base_patch16_224", 0);
+    config.train.batch = batch;
+    const ClusterPlan plan = planned("", settings_of("dgx-h100", 2, 8), config);
+    double ratio = 0;
+    std::set<int64_t> micro_batches;
+    for (const ClusterRow& row : plan.rows) {
+      if (!row.refused.empty()) continue;
+      micro_batches.insert(row.micro_batch);
+      EXPECT_LT(row.efficiency, 1);
+      EXPECT_EQ(row.batch, batch);
+      if (ratio == 0) ratio = row.efficiency / row.images_s;
+      EXPECT_NEAR(row.efficiency / row.images_s, ratio, 1e-9 * ratio) << to_string(mesh_of(row.mesh, 0));
+    }
+    EXPECT_GE(micro_batches.size(), 2u);
+  }
+}
+
+TEST(ClusterPlan, OneDeviceIsItsOwnMeasureWithSeveralMicroBatchesToo) {
+  TrainConfig config = config_of("deit_tiny_patch16_224", 4);
+  config.train.accumulation = 3;
+  const ClusterRow row = planned("dp=1", settings_of("dgx-a100", 1, 1), config).rows.at(0);
+  EXPECT_EQ(row.batch, 12);
+  EXPECT_NEAR(row.efficiency, 1, 1e-9);
+}
+
+TEST(ClusterPlan, SaysTheBatchOfUnevenShares) {
+  TrainConfig config = config_of("deit_tiny_patch16_224", 0);
+  config.train.batch = 100;
+  const ClusterPlan plan = planned("dp=32", settings_of("dgx-h100", 4, 8), config);
+  EXPECT_EQ(plan.batch, 100);
+  EXPECT_EQ(to_json(plan)["batch"], 100);
+  EXPECT_NE(to_text(plan).find("100 images an update\n"), std::string::npos);
+}
+
+TEST(ClusterPlan, SaysWhoSharesAMicroBatch) {
+  const ClusterPlan plan =
+      planned("dp=4,tp=2", settings_of("dgx-h100", 1, 8), config_of("vit_base_patch16_224", 16));
+  EXPECT_NE(to_text(plan).find("64 images an update, 16 of them on each of the 4 groups of 2 devices\n"),
+            std::string::npos)
+      << to_text(plan);
+}
+
+// The host's update and its copies are waited for, and said to be assumed.
+TEST(ClusterPlan, AnOffloadIsNotFree) {
+  TrainConfig config = config_of("vit_base_patch16_224", 8);
+  const ClusterSettings settings = settings_of("dgx-h100", 1, 8);
+  const ClusterPlan plain = planned("dp=8,zero=1", settings, config);
+  EXPECT_EQ(plain.rows.at(0).host_s, 0);
+  EXPECT_EQ(to_text(plain).find("Offload assumes"), std::string::npos);
+  for (const Offload offload : {Offload::kOptimizer, Offload::kParameters}) {
+    config.mesh.offload = offload;
+    const ClusterPlan plan =
+        planned(offload == Offload::kOptimizer ? "dp=8,zero=1" : "dp=8,zero=3", settings, config);
+    const ClusterRow& row = plan.rows.at(0);
+    EXPECT_GT(row.host_s, 0.001);
+    EXPECT_NEAR(row.step_s, row.compute_s + row.exposed_s + row.bubble_s + row.slowest_s + row.host_s,
+                1e-9 * row.step_s);
+    EXPECT_LT(row.efficiency, plain.rows.at(0).efficiency);
+    EXPECT_EQ(to_json(plan)["meshes"][0]["host_s"], row.host_s);
+    EXPECT_NE(to_text(plan).find("Offload assumes 12 GB/s"), std::string::npos);
+  }
+}
+
+TEST(ClusterPlan, AHundredThousandDevicesMayAllHaveOtherImages) {
+  const ClusterPlan plan =
+      planned("dp=100000", settings_of("dgx-h100", 12500, 8), config_of("vit_tiny_patch16_224", 8));
+  EXPECT_EQ(plan.batch, 800000);
+  EXPECT_EQ(plan.rows.at(0).mesh.dp, 100000);
+}
+
+TEST(ClusterPlan, SaysWhereFailuresLeaveNoProgress) {
+  ClusterPlan plan = planned("dp=1", settings_of("dgx-a100", 1, 1), config_of("deit_tiny_patch16_224", 2));
+  ASSERT_TRUE(plan.failures);
+  EXPECT_EQ(to_text(plan).find("No progress"), std::string::npos);
+  EXPECT_TRUE(to_json(plan)["failures"]["progress"].get<bool>());
+  plan.failures->model = {.mtbf_s = 0.075, .checkpoint_s = 549, .restart_s = 300};
+  EXPECT_NE(to_text(plan).find("No progress is made"), std::string::npos);
+  EXPECT_EQ(to_text(plan).find("time that counts"), std::string::npos);
+  EXPECT_FALSE(to_json(plan)["failures"]["progress"].get<bool>());
+}
+
 TEST(ClusterPlan, NamesWhatCannotBe) {
   const TrainConfig config = config_of("deit_small_patch16_224", 16);
   const auto message = [&](const char* mesh, const ClusterSettings& settings) -> std::string {
@@ -138,6 +223,12 @@ TEST(ClusterPlan, NamesWhatCannotBe) {
   EXPECT_NE(message("dp=3,tp=2", settings_of("dgx-a100", 2, 4)).find("does not make the 8 ranks"),
             std::string::npos);
   EXPECT_NE(message("dp=4,tp=4", settings_of("dgx-a100", 2, 8)).find("heads"), std::string::npos);
+  EXPECT_NE(
+      message("dp=4194305", settings_of("dgx-a100", 2, 4)).find("mesh.dp is 4194305; expected 0 to 4194304"),
+      std::string::npos);
+  for (const char* many : {"dp=4194304,tp=2", "dp=4194304,tp=65536,sp=65536,pp=65536"})
+    EXPECT_NE(message(many, settings_of("dgx-a100", 2, 4)).find("are more than 4194304 ranks"),
+              std::string::npos);
   EXPECT_NE(message("dp=1", settings_of("dgx-a100", 0, 8)).find("--nodes is 0"), std::string::npos);
   EXPECT_NE(message("dp=1", settings_of("dgx-a100", 1, -4)).find("--devices is -4"), std::string::npos);
   EXPECT_EQ(message("dp=1", settings_of("no-such", 1, 1)).find("data: no network"), 0u);

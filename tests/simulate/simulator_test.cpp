@@ -145,5 +145,16 @@ TEST(Failures, BestIntervalLiesWhereShareIsLargest) {
   EXPECT_NEAR(effective_share({.mtbf_s = 1e12, .checkpoint_s = 10}, 90), 0.9, 1e-6);
 }
 
+// Failures far more often than checkpoints: the best interval is still found, and leaves nothing.
+TEST(Failures, HopelessRatesMakeNoProgress) {
+  const FailureModel hopeless{.mtbf_s = 0.075, .checkpoint_s = 549, .restart_s = 300};
+  EXPECT_NEAR(best_interval(hopeless), 0.075, 1e-3);  // of τ / e^(τ / M)
+  EXPECT_EQ(effective_share(hopeless, best_interval(hopeless)), 0);
+  EXPECT_FALSE(makes_progress(hopeless));
+  EXPECT_FALSE(makes_progress({.mtbf_s = 60, .checkpoint_s = 549, .restart_s = 0}));
+  EXPECT_TRUE(makes_progress({.mtbf_s = 600, .checkpoint_s = 549, .restart_s = 300}));
+  EXPECT_TRUE(makes_progress({.mtbf_s = 0, .checkpoint_s = 549}));
+}
+
 }  // namespace
 }  // namespace vitrail

@@ -1,0 +1,56 @@
+#include "simulate/one_device.h"
+
+#include "plan/node_times.h"
+
+namespace vitrail {
+
+namespace {
+int64_t ceil_div(int64_t all, int64_t each) {
+  return (all + each - 1) / each;
+}
+}  // namespace
+
+const RunPlan& OneDevice::plan(int64_t micro_batch, int64_t accumulation) {
+  const auto key = std::make_pair(micro_batch, accumulation);
+  const auto known = plans_.find(key);
+  if (known != plans_.end()) return known->second;
+  TrainConfig config = run_.config;
+  config.mesh = MeshConfig();
+  config.train.micro_batch = micro_batch, config.train.accumulation = accumulation;
+  config.train.batch = micro_batch * accumulation;
+  config.train.eval_batch = 0;
+  return plans_.emplace(key, RunPlan(config, run_.classes, backend_, run_.target.device, RankPlace{0, 1, 1}))
+      .first->second;
+}
+
+double OneDevice::seconds(int64_t micro_batch, int64_t accumulation) {
+  const StepPlan& step = plan(micro_batch, accumulation).step();
+  const DeviceFile& file = *run_.target.file;
+  return static_cast<double>(accumulation) * run_seconds(step.micro, file) + run_seconds(step.update, file);
+}
+
+int64_t OneDevice::whole_groups(int64_t images) const {
+  const AugmentConfig& augment = run_.config.augment;
+  const int64_t unit = augment.mixes() ? augment.mix_group : 1;
+  return ceil_div(images, unit) * unit;
+}
+
+double OneDevice::share_seconds(int64_t batch, int64_t world, int64_t micro_batch) {
+  const int64_t images = whole_groups(ceil_div(batch, world));
+  const int64_t each = std::min(images, micro_batch), micros = ceil_div(images, each);
+  const double part = static_cast<double>(batch) / static_cast<double>(world * each * micros);
+  return seconds(each, micros) * part;
+}
+
+int64_t OneDevice::share_micro_batch(int64_t batch, int64_t world) {
+  const int64_t images = whole_groups(ceil_div(batch, world));
+  for (int64_t micros = 1, last = 0; micros <= images; micros *= 2) {
+    const int64_t each = whole_groups(ceil_div(images, micros));
+    if (each == last) break;
+    last = each;
+    if (plan(each, ceil_div(images, each)).peak_bytes() <= run_.target.available_bytes) return each;
+  }
+  return images;
+}
+
+}  // namespace vitrail
