@@ -50,6 +50,9 @@ class Documents:
 
 
 def main():
+    if {"--help", "-h"} & set(sys.argv):
+        print(__doc__)
+        return 0
     check = "--check" in sys.argv
     roots = [Path(word) for word in sys.argv[1:] if word != "--check"] or [Path(__file__).resolve().parent.parent]
     documents = Documents(roots[0] / "docs/experiments")

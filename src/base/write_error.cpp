@@ -1,6 +1,8 @@
 #include "base/write_error.h"
 
 #include <cerrno>
+#include <filesystem>
+#include <map>
 #include <system_error>
 
 namespace vitrail {
@@ -35,6 +37,18 @@ void cannot_write(const char* action, const std::string& path, int code) {
   if (code == ENOSPC || code == EDQUOT)
     throw NoRoom(ErrorKind::kWrite, text, "free some space or choose another place");
   throw Error(ErrorKind::kWrite, text, remedy(code));
+}
+
+void require_different_paths(const std::vector<std::pair<std::string, std::string>>& outputs) {
+  std::map<std::filesystem::path, std::string> taken;
+  for (const auto& [option, path] : outputs) {
+    if (path.empty()) continue;
+    const auto [at, is_new] = taken.emplace(std::filesystem::path(path).lexically_normal(), option);
+    if (!is_new)
+      throw Error(ErrorKind::kUsage,
+                  strf("%s and %s both write to %s", at->second.c_str(), option.c_str(), path.c_str()),
+                  "a path of its own for each");
+  }
 }
 
 }  // namespace vitrail

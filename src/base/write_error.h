@@ -2,6 +2,8 @@
 #pragma once
 
 #include <string>
+#include <utility>
+#include <vector>
 
 #include "base/error.h"
 
@@ -15,5 +17,9 @@ class NoRoom : public Error {
 
 // Throws "cannot ACTION PATH: why" for a call that failed with the errno `code`; NoRoom where space ran out.
 [[noreturn]] void cannot_write(const char* action, const std::string& path, int code);
+
+// Throws Error(kUsage) where two of these, options with what was given to them, name one path: they would
+// overwrite each other. An empty path is none.
+void require_different_paths(const std::vector<std::pair<std::string, std::string>>& outputs);
 
 }  // namespace vitrail

@@ -17,8 +17,8 @@
 #include "measure/parameter_table.h"
 #include "measure/profile.h"
 #include "measure/target_table.h"
+#include "plan/largest_batch.h"
 #include "simulate/cluster_plan.h"
-#include "telemetry/format.h"
 
 namespace vitrail::cli {
 
@@ -45,10 +45,11 @@ EngineOptions planned_engine(const Options& options, const PlanTarget& target) {
 // The rows of one of the models that are named.
 std::vector<TargetRow> rows_of(const Options& options, const std::vector<std::string>& files,
                                Console& console) {
-  const PlannedRun run = run_to_plan(options);
+  std::optional<PlannedRun> run;
+  if (asks_for_training(options)) run = run_to_plan(options);
   const TargetOptions wanted{static_cast<int>(options.integer("threads")), options.text("isa")};
   return plan_on_all(files, wanted, [&](const PlanTarget& target, TargetRow& row) {
-    if (asks_for_training(options)) return fill_row(planned_run(run, options, target.device), target, row);
+    if (run) return fill_row(planned_run(*run, options, target.device), target, row);
     fill_row(InferencePlan(choose_model(options, console).config, planned_engine(options, target), target),
              row);
   });
@@ -101,7 +102,7 @@ void run_plan(const Options& options, Console& console) {
   for (const std::string& line : declined_lines(planned.plan)) console.detail(line);
   if (!planned.fits())
     console.say(strf("warning: this does not fit; the largest batch that does is %s",
-                     format_integer(planned.largest_batch).c_str()));
+                     largest_batch_text(planned.largest_batch).c_str()));
 }
 }  // namespace
 

@@ -2,6 +2,7 @@
 
 #include "base/error.h"
 #include "base/text.h"
+#include "base/write_error.h"
 #include "cli/option_values.h"
 #include "cli/options.h"
 #include "cli/setting_advice.h"
@@ -29,6 +30,10 @@ class Parser {
     for (const OptionSpec& spec : specs_)
       if (!spec.fallback.empty()) store(spec, {spec.fallback}, Origin::kDefault);
     check_positionals();
+    std::vector<std::pair<std::string, std::string>> outputs;
+    for (const char* name : {"out", "html", "trace", "points", "figure", "report", "files"})
+      if (result_.declared(name)) outputs.emplace_back(std::string("--") + name, result_.text(name));
+    require_different_paths(outputs);
     return std::move(result_);
   }
 

@@ -191,9 +191,11 @@ FitOptions find_fit_options(const FitRequest& request) {
   if (!request.target.file)
     throw Error(ErrorKind::kConfig, "--wanted-batch ranks by time and needs the speed of the device",
                 "--target t4, or a file that bench calibrate wrote");
-  VT_REQUIRE(request.batch >= 1 && request.batch <= kMostWanted, ErrorKind::kConfig,
-             "--wanted-batch is %lld; expected 1 to %lld", static_cast<long long>(request.batch),
-             static_cast<long long>(kMostWanted));
+  if (request.batch < 1 || request.batch > kMostWanted)
+    throw Error(ErrorKind::kConfig,
+                strf("--wanted-batch is %lld; expected 1 to %lld", static_cast<long long>(request.batch),
+                     static_cast<long long>(kMostWanted)),
+                "--wanted-batch 512");
   return Search(request).run();
 }
 

@@ -108,7 +108,7 @@ std::string to_text(const InferencePlan& p) {
       {"least possible", format_bytes(memory.persistent_bytes + memory.lower_bound_bytes) +
                              ": most bytes alive at once, whatever the layout"},
       {"fits", strf("%s available; largest batch %s", format_bytes(target.available_bytes).c_str(),
-                    format_integer(fits).c_str())}};
+                    largest_batch_text(fits, mesh.size(Axis::kData)).c_str())}};
   if (mesh.world() > 1) {
     rows.emplace_back("rank", strf("%d of %d (%s), which has the most to hold", mesh.rank, mesh.world(),
                                    to_string(mesh).c_str()));

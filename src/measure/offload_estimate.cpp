@@ -2,6 +2,7 @@
 #include <nlohmann/json.hpp>
 
 #include "measure/run_estimate.h"
+#include "plan/largest_batch.h"
 #include "plan/memory_table.h"
 #include "telemetry/format.h"
 
@@ -14,7 +15,7 @@ bool fits(const RunPlan& plan, const RunEstimate& e) {
 
 std::string fits_text(const RunPlan& plan, const RunEstimate& e) {
   std::string text = strf("%s; %s available; largest micro-batch %s", fits(plan, e) ? "yes" : "no",
-                          format_bytes(e.available).c_str(), format_integer(e.largest).c_str());
+                          format_bytes(e.available).c_str(), largest_batch_text(e.largest).c_str());
   if (e.offload)
     text += strf("; %s would: %s there, %s on the host", e.offload->settings.c_str(),
                  format_bytes(e.offload->peak_bytes).c_str(), format_bytes(e.offload->host_bytes).c_str());
@@ -50,7 +51,7 @@ std::string fit_warning(const RunPlan& plan, const RunEstimate& e) {
     return "warning: what lies on the host does not fit its memory; " + format_bytes(e.host_available) +
            " are free";
   std::string text = strf("warning: this does not fit %s%s; the largest micro-batch that does is %s",
-                          e.calibrated ? "on " : "", e.where.c_str(), format_integer(e.largest).c_str());
+                          e.calibrated ? "on " : "", e.where.c_str(), largest_batch_text(e.largest).c_str());
   if (e.offload) text += "; " + e.offload->settings + " would make it fit";
   return text;
 }

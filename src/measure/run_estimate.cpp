@@ -84,7 +84,9 @@ std::string time_text(const RunPlan& plan, const RunEstimate& e) {
 // Returns "at most 1.4 kJ an update, ..."; what all ranks draw while they compute.
 std::string energy_text(const RunPlan& plan, const RunEstimate& e) {
   const double joules = update_joules(plan, e);
-  std::string text = strf("at most %sJ an update", format_si(joules).c_str());
+  const std::string amount = format_si(joules);  // "2.42" or "1.4 k"
+  std::string text =
+      strf("at most %s%sJ an update", amount.c_str(), amount.find(' ') == amount.npos ? " " : "");
   if (plan.knows_data() && plan.setup().steps_per_epoch > 0)
     text += strf(", %s kWh an epoch",
                  format_si(joules * static_cast<double>(plan.setup().steps_per_epoch) / 3.6e6).c_str());

@@ -5,6 +5,7 @@
 
 #include "base/error.h"
 #include "measure/run_estimate.h"
+#include "plan/largest_batch.h"
 #include "plan/node_times.h"
 #include "telemetry/format.h"
 #include "telemetry/plot/plot.h"
@@ -109,7 +110,7 @@ std::string to_text(const std::vector<TargetRow>& rows) {
                                       row.fits() ? "yes" : "no",
                                       format_bytes(row.needed_bytes),
                                       format_bytes(row.available_bytes),
-                                      format_integer(row.largest),
+                                      largest_batch_text(row.largest),
                                       format_seconds(row.seconds),
                                       format_si(row.images / row.seconds),
                                       row.epoch_s > 0 ? format_seconds(row.epoch_s) : ""};

@@ -2,10 +2,12 @@
 #include <filesystem>
 #include <nlohmann/json.hpp>
 
+#include "backend/cpu/host/levels.h"
 #include "backend/registry.h"
 #include "base/error.h"
 #include "base/file.h"
 #include "base/text.h"
+#include "base/values.h"
 #include "plan/device_file.h"
 #include "plan/device_reader.h"
 
@@ -58,6 +60,28 @@ void read_curves(const DeviceReader& all, DeviceFile& device) {
   }
 }
 
+// A processor is one that this program has kernels for, measured on the cores it has.
+void check_processor(const std::string& path, const DeviceFile& device) {
+  std::vector<std::string> known;
+  for (const IsaLevel level : all_isa_levels()) known.emplace_back(to_string(level));
+  if (std::find(known.begin(), known.end(), device.isa) == known.end())
+    refuse_device(path,
+                  strf("'isa' is %s, none of %s", quoted(device.isa).c_str(), join(known, ", ").c_str()));
+  const auto refuse_beyond = [&](const char* list, int threads) {
+    if (threads > device.cores)
+      refuse_device(path, strf("'%s' has %d threads, and there are %d cores", list, threads, device.cores));
+  };
+  for (size_t i = 0; i < device.rates.size(); ++i) {
+    refuse_beyond("rates", device.rates[i].threads);
+    if (i > 0 && device.rates[i].threads == device.rates[i - 1].threads)
+      refuse_device(path, strf("'rates' has two rows for %d threads", device.rates[i].threads));
+  }
+  for (const DeviceFile::Gemm& gemm : device.gemms) {
+    refuse_beyond("products", gemm.threads);
+    require_type(gemm.dtype, path);
+  }
+}
+
 void read_processor(const DeviceReader& all, DeviceFile& device) {
   all.only({"format", "kind", "name", "source", "comment", "memory_bytes", "watts", "isa", "cores", "rates",
             "products", "curves"});
@@ -79,7 +103,7 @@ void read_processor(const DeviceReader& all, DeviceFile& device) {
   }
   std::sort(device.rates.begin(), device.rates.end(),
             [](const auto& a, const auto& b) { return a.threads < b.threads; });
-  for (const DeviceFile::Gemm& gemm : device.gemms) require_type(gemm.dtype, all.path);
+  check_processor(all.path, device);
   if (device.gemm_share() <= 0) refuse_device(all.path, "'products' has none in f32");
 }
 

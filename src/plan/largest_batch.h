@@ -3,10 +3,18 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <string>
+
+#include "telemetry/format.h"
 
 namespace vitrail {
 
-inline constexpr int64_t kLargestBatch = 65536;
+inline constexpr int64_t kLargestBatch = 65536;  // no larger one is tried
+
+// Returns "65,536 or more" where the search ended at its limit, whose multiples of `unit` end below it.
+inline std::string largest_batch_text(int64_t batch, int64_t unit = 1) {
+  return format_integer(batch) + (batch > kLargestBatch - unit ? " or more" : "");
+}
 
 // Returns a multiple of `unit` whose need(batch), which must not fall as the batch grows, stays within
 // `bytes`; 0 when not even one unit does. The result is exact to 1/64. Memory is nearly a constant plus a

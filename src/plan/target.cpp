@@ -1,5 +1,6 @@
 #include "plan/target.h"
 
+#include <algorithm>
 #include <map>
 
 #include "backend/cpu/kernels.h"
@@ -42,8 +43,11 @@ std::string find_device_file(const std::string& name, const std::vector<fs::path
     for (fs::directory_iterator it(place, ignored), end; !ignored && it != end; it.increment(ignored))
       if (it->path().extension() == ".json") known.push_back(it->path().stem().string());
   }
-  throw Error(ErrorKind::kData, strf("no device %s", quoted(name).c_str()),
-              did_you_mean(name, known, "--target ", "a file of vitrail bench calibrate --out FILE"));
+  std::sort(known.begin(), known.end());
+  throw Error(
+      ErrorKind::kData, strf("no device %s", quoted(name).c_str()),
+      did_you_mean(name, known, "--target ",
+                   "one of " + join(known, ", ") + ", or a file of vitrail bench calibrate --out FILE"));
 }
 
 std::vector<std::string> all_device_files(const std::vector<fs::path>& places) {

@@ -231,5 +231,22 @@ TEST(Peak, EveryInstructionSetComputes) {
     EXPECT_GT(measure_peak_gflops(pool, level), 0.01) << to_string(level);
 }
 
+TEST(Outputs, TwoToOnePathAreRefusedBeforeAnyWork) {
+  const std::pair<const char*, std::vector<std::string>> commands[] = {
+      {"profile", {"--html", "p.html", "--trace", "p.html"}},
+      {"profile", {"--html", "a/../p.html", "--trace", "./p.html"}},
+      {"plan", {"--cluster", "dgx-a100", "--trace", "a", "--points", "a"}},
+      {"data show", {"mnist", "--out", "a", "--files", "a"}}};
+  for (const auto& [name, words] : commands) {
+    try {
+      run_in_process(name, words);
+      ADD_FAILURE() << name;
+    } catch (const Error& error) {
+      EXPECT_EQ(error.kind(), ErrorKind::kUsage) << error.what();
+      EXPECT_NE(error.message().find("both write to"), std::string::npos) << error.what();
+    }
+  }
+}
+
 }  // namespace
 }  // namespace vitrail::cli

@@ -104,6 +104,34 @@ TEST(DeviceRates, AFileNeedsAProductInF32) {
   EXPECT_THROW(read_device_file(folder.file("d.json", device.dump())), Error);
 }
 
+TEST(DeviceRates, WhatNoProcessorHasIsRefusedByFileAndKey) {
+  const TempFolder folder;
+  const auto refusal = [&](const nlohmann::json& device) {
+    try {
+      read_device_file(folder.file("lab.json", device.dump()));
+    } catch (const Error& error) {
+      EXPECT_EQ(error.kind(), ErrorKind::kData);
+      EXPECT_NE(error.message().find("lab.json"), std::string::npos) << error.message();
+      return error.message();
+    }
+    return std::string("accepted");
+  };
+  nlohmann::json device = easy_device();
+  EXPECT_EQ(refusal(device), "accepted");
+  for (const char* isa : {"avx9000", ""}) {
+    device["isa"] = isa;
+    EXPECT_NE(refusal(device).find("'isa' is"), std::string::npos) << isa;
+  }
+  device = easy_device();
+  device["rates"].push_back(device["rates"][0]);
+  EXPECT_NE(refusal(device).find("two rows for 1 thread"), std::string::npos) << refusal(device);
+  for (const char* list : {"rates", "products"}) {
+    device = easy_device();
+    device[list][0]["threads"] = 2;
+    EXPECT_NE(refusal(device).find(list), std::string::npos) << refusal(device);
+  }
+}
+
 TEST(DeviceRates, CalibrationMeasuresEveryType) {
   const auto device = run_in_process("bench calibrate", {"--gemm", "20x64x64", "--rounds", "1", "--threads",
                                                          "1", "--isa", "baseline"})

@@ -46,6 +46,13 @@ TEST(LargestBatch, IsFoundToWithinOneInSixtyFourByFewQuestions) {
       }
 }
 
+TEST(LargestBatch, TheEndOfTheSearchIsNotTakenForALimit) {
+  EXPECT_EQ(largest_batch_text(65535), "65,535");
+  EXPECT_EQ(largest_batch_text(65536), "65,536 or more");
+  EXPECT_EQ(largest_batch_text(65535, 3), "65,535 or more");
+  EXPECT_EQ(largest_batch_text(0), "0");
+}
+
 // Returns the CPU time of this process, which other processes do not affect.
 double processor_seconds() {
   timespec time{};

@@ -80,6 +80,17 @@ TEST(PlanTables, ParametersByPart) {
   EXPECT_EQ(table[2]["params"], 25557032);
 }
 
+TEST(PlanTables, DevicesWithoutTheTypeAreNamedBelow) {
+  const std::string xeon = std::string(VT_SOURCE_DIR) + "/configs/devices/xeon-amx-16.json";
+  const std::vector<std::string> words = {
+      "--weights", "rule", "-m", "vit_base_patch16_224", "--targets", xeon + "," + kH200, "--dtype", "int8"};
+  const auto rows = run_in_process("plan", words).json();
+  ASSERT_EQ(rows.size(), 2u);
+  EXPECT_TRUE(rows[0].contains("problem")) << rows[0];
+  EXPECT_GT(rows[1].value("seconds", 0.0), 0) << rows[1];
+  EXPECT_NE(run_in_process("plan", words, false).out.find("\nNVIDIA H200: "), std::string::npos);
+}
+
 // What the device may draw for as long as an update is predicted to take, on every rank.
 TEST(PlanTables, EnergyIsABoundByTheDataSheet) {
   const std::vector<std::string> train = {"--train", "--classes", "10", "--batch", "8", "--dtype", "bf16"};
@@ -92,7 +103,9 @@ TEST(PlanTables, EnergyIsABoundByTheDataSheet) {
   EXPECT_DOUBLE_EQ(two["update_joules_at_most"].get<double>(), 2 * 700 * two["update_s"].get<double>());
   const auto epoch = run_in_process("plan", tiny_run() + std::vector<std::string>{"--target", kH200}).json();
   EXPECT_DOUBLE_EQ(epoch["epoch_joules_at_most"].get<double>(), 700 * epoch["epoch_s"].get<double>());
-  EXPECT_NE(run_in_process("plan", base_on_h200(train), false).out.find("not measured"), std::string::npos);
+  const std::string text = run_in_process("plan", base_on_h200(train), false).out;
+  EXPECT_NE(text.find("not measured"), std::string::npos);
+  EXPECT_NE(text.find(" J an update"), std::string::npos) << text;
   const std::string xeon = std::string(VT_SOURCE_DIR) + "/configs/devices/xeon-amx-16.json";
   EXPECT_FALSE(run_in_process("plan", tiny_run() + std::vector<std::string>{"--target", xeon})
                    .json()

@@ -156,7 +156,12 @@ TEST(FitOptions, WhatFitsNowhereSaysSoWithTheNearest) {
   EXPECT_EQ(json["nearest"]["memory"], found.least->peak_bytes);
   FitRequest bad = request;
   bad.batch = 0;
-  EXPECT_THROW(find_fit_options(bad), Error);
+  try {
+    find_fit_options(bad);
+    ADD_FAILURE() << "no batch";
+  } catch (const Error& error) {
+    EXPECT_EQ(error.hint(), "--wanted-batch 512");
+  }
   bad = request;
   bad.target.file.reset();
   EXPECT_THROW(find_fit_options(bad), Error);

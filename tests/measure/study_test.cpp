@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <filesystem>
+#include <functional>
 #include <set>
 
 #include "base/error.h"
@@ -199,11 +200,36 @@ TEST(Study, FilesHoldEveryRowAndFigure) {
   EXPECT_EQ(page.find("[&quot;"), std::string::npos) << "lists of the config are words";
 }
 
+std::string hint_of(const std::function<void()>& body) {
+  try {
+    body();
+  } catch (const Error& error) {
+    EXPECT_EQ(error.kind(), ErrorKind::kData) << error.what();
+    return error.hint();
+  }
+  return "accepted";
+}
+
+TEST(Study, AFolderWithoutACaseIsBegunAnew) {
+  const TempFolder temp;
+  StudyConfig config = small_study();
+  const std::string path = temp.path().string() + "/s";
+  config.models = {"vit_tiny_patch16_22"};
+  { const StudyFolder mistaken(path, config); }
+  config.models = {"vit_tiny_patch16_224"};
+  { const StudyFolder mended(path, config); }
+  EXPECT_EQ(read_file(path + "/study-config.json", 1 << 20).find("patch16_22\""), std::string::npos);
+  write_file(path + "/cases/one.json", "{}");
+  config.repeat = 7;
+  EXPECT_THROW(StudyFolder(path, config), Error);
+}
+
 TEST(Study, OtherFoldersAreRefusedByName) {
   const TempFolder temp;
   const StudyConfig config = small_study();
   const std::string path = temp.path().string() + "/s";
   { const StudyFolder made(path, config); }
+  write_file(path + "/cases/one.json", "{}");  // without a case it would be begun anew
   const auto message = [&](const StudyConfig& other) {
     try {
       const StudyFolder folder(path, other);
@@ -223,6 +249,8 @@ TEST(Study, OtherFoldersAreRefusedByName) {
       << message(config);
   write_file(path + "/study-config.json", "{");
   EXPECT_NE(message(config), "");
+  EXPECT_NE(hint_of([&] { const StudyFolder folder(path, config); }).find("another --out"),
+            std::string::npos);
   std::filesystem::create_directory(temp.path().string() + "/other");
   write_file(temp.path().string() + "/other/notes.txt", "mine");
   EXPECT_THROW(StudyFolder(temp.path().string() + "/other", config), Error);
@@ -244,6 +272,74 @@ TEST(Study, AFileOfAnotherCaseIsRefused) {
   write_file(path, text.replace(at, 10, "\"ranks\": 3"));
   EXPECT_THROW(run(config, temp.path().string() + "/s", again), Error);
   EXPECT_EQ(again.started, 0);
+}
+
+// Each change is of the same file; what is refused is named, and the way out is told.
+TEST(Study, ValuesThatNoCaseMeasuresAreRefused) {
+  const TempFolder temp;
+  const StudyConfig config = small_study();
+  FakeProgram program, again;
+  run(config, temp.path().string() + "/s", program);
+  const std::string path = temp.path().string() + "/s/cases/vit_tiny_patch16_224.cpu.threads.r2.b16.1.json";
+  const std::string whole = read_file(path, 1 << 20);
+  const auto refusal = [&](const std::string& text) {
+    write_file(path, text);
+    try {
+      run(config, temp.path().string() + "/s", again);
+    } catch (const Error& error) {
+      EXPECT_EQ(error.kind(), ErrorKind::kData);
+      EXPECT_NE(error.hint().find("remove the file"), std::string::npos) << error.what();
+      EXPECT_NE(std::string(error.what()).find(path), std::string::npos) << error.what();
+      return error.message();
+    }
+    return std::string("accepted");
+  };
+  for (const auto& [key, value] :
+       std::initializer_list<std::pair<const char*, Json>>{{"update_s", 1e300},
+                                                           {"update_s", -1},
+                                                           {"update_s", nullptr},
+                                                           {"update_s", "long"},
+                                                           {"images_per_s", 1e9},
+                                                           {"images_per_s", -5},
+                                                           {"memory_bytes", -4096},
+                                                           {"sent_bytes", 1e30},
+                                                           {"took_s", -1},
+                                                           {"batch", 17},
+                                                           {"rank_times", {{"compute_s", {0.1, -0.1}}}},
+                                                           {"rank_times", {{"compute_s", {0.1, "x"}}}},
+                                                           {"rank_times", {{"compute_s", {0.1}}}},
+                                                           {"epochs", {{{"epoch", "first"}}}},
+                                                           {"gpus", {{{"id", 0}, {"used_bytes", -1}}}}}) {
+    Json changed = Json::parse(whole);
+    changed[key] = value;
+    const std::string said = refusal(changed.dump());
+    const std::string shown = key == std::string("batch") ? "images a rank" : key;
+    EXPECT_TRUE(said.find(shown) != said.npos || said.find("ranks were asked for") != said.npos) << said;
+  }
+  EXPECT_NE(refusal(""), "accepted");
+  EXPECT_NE(refusal(whole.substr(0, whole.size() / 2)), "accepted");
+  EXPECT_NE(refusal("[]"), "accepted");
+  EXPECT_EQ(refusal(whole), "accepted");
+  EXPECT_EQ(again.started, 0);
+}
+
+// More ranks than cores: an update takes longer than on one rank, and the advice says so.
+TEST(Study, FewerRanksThatAreFasterAreTold) {
+  const auto point = [](int64_t ranks, double update_s) {
+    StudyPoint p;
+    p.which = {.model = "vit", .device = "cpu", .transport = "threads", .ranks = ranks, .batch = 16 / ranks};
+    p.update_s = {.count = 1, .median = update_s};
+    p.images_per_s = {.count = 1, .median = 16 / update_s};
+    return p;
+  };
+  const std::string slower = recommended_batch({point(1, 0.1), point(2, 0.05), point(4, 0.2)}).why;
+  EXPECT_NE(slower.find("by 4 ranks"), std::string::npos) << slower;
+  EXPECT_NE(slower.find("fewer are faster: 2 ranks with 16 images an update, 320 images a second"),
+            std::string::npos)
+      << slower;
+  const std::string faster = recommended_batch({point(1, 0.1), point(2, 0.05)}).why;
+  EXPECT_EQ(faster.find("fewer are faster"), std::string::npos) << faster;
+  EXPECT_NE(recommended_batch({point(1, 0.1)}).why.find("by 1 rank ("), std::string::npos);
 }
 
 }  // namespace

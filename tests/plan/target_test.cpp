@@ -25,7 +25,7 @@ TEST(DevicePath, ANameThatIsNoneIsRefusedWithTheNearest) {
   const TempFolder folder;
   folder.file("desk.json");
   for (const auto& [name, says] : {std::pair<std::string, std::string>{"dask", "did you mean --target desk?"},
-                                   {"something else", "bench calibrate"}}) {
+                                   {"something else", "one of desk, or a file of vitrail bench calibrate"}}) {
     try {
       find_device_file(name, {folder.path()});
       FAIL() << name;

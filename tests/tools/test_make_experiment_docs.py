@@ -56,6 +56,11 @@ class ExperimentDocs(unittest.TestCase):
         self.assertEqual(done.returncode, 1)
         self.assertIn("says nothing of data/a.json", done.stderr)
 
+    def test_help_is_told_and_nothing_is_read(self):
+        done = self.run_tool("--help")
+        self.assertEqual((done.returncode, done.stderr), (0, ""))
+        self.assertIn("--check", done.stdout)
+
 
 if __name__ == "__main__":
     unittest.main()

@@ -25,7 +25,7 @@ std::vector<TensorDesc> plain(DescSpan ins) {
 
 std::string fp8_unsupported_on_gpu(const DeviceInfo& device) {
   if (device.compute == kCompute) return {};
-  return strf("fp8 needs an NVIDIA GPU of compute capability 9.0; %s has %d.%d", device.name.c_str(),
+  return strf("fp8 needs an NVIDIA GPU of compute capability exactly 9.0; %s has %d.%d", device.name.c_str(),
               device.compute / 10, device.compute % 10);
 }
 

@@ -3,6 +3,7 @@
 #include <cmath>
 
 #include "base/error.h"
+#include "base/json_text.h"
 #include "base/text.h"
 #include "telemetry/metrics_file.h"
 
@@ -84,6 +85,73 @@ ordered_json gpu_json(const GpuReading& g) {
           {"watts", known(g.watts)}};
 }
 
+// An error in a record names its file and tells the way out.
+template <typename Body>
+void in_record(const std::string& place, const Body& body) {
+  try {
+    body();
+  } catch (const Error& error) {
+    throw Error(error.kind(), place + ": " + error.message(),
+                "remove the file, and the same command measures that case again");
+  }
+}
+
+constexpr double kMostSeconds = 1e9, kMostBytes = 1e18, kMostImages = 1e12;
+
+Json member(const Json& json, const char* key) {
+  return json.is_object() && json.contains(key) ? json[key] : Json();
+}
+
+// Refuses what no measurement gives. Nothing is an answer, too: not every kind of case measures everything.
+void check_value(const Json& value, const std::string& key, double most) {
+  if (value.is_null()) return;
+  if (value.is_number() && value.get<double>() >= 0 && value.get<double>() <= most) return;
+  throw Error(ErrorKind::kData,
+              strf("%s is %s and no number from 0 to %g", key.c_str(), json_text(value).c_str(), most));
+}
+
+void check_lists(const Json& json) {
+  for (const TimeKey& row : kTimes)
+    for (const Json& value : member(member(json, "rank_times"), row.key))
+      check_value(value, strf("rank_times.%s", row.key), kMostSeconds);
+  for (const Json& epoch : member(json, "epochs")) {
+    check_value(member(epoch, "seconds"), "epochs.seconds", kMostSeconds);
+    check_value(member(epoch, "top1"), "epochs.top1", 1);
+    VT_REQUIRE(member(epoch, "epoch").is_number_integer(), ErrorKind::kData, "epochs.epoch is no number");
+  }
+  for (const Json& gpu : member(json, "gpus")) {
+    for (const char* key : {"used_bytes", "total_bytes"})
+      check_value(member(gpu, key), strf("gpus.%s", key), kMostBytes);
+    VT_REQUIRE(member(gpu, "id").is_number_integer(), ErrorKind::kData, "gpus.id is no number");
+  }
+}
+
+void check_record(const StudyCase& one, const Json& json) {
+  require_same(one, "ranks", one.ranks, number(json, "ranks"));
+  require_same(one, "images a rank", one.batch, number(json, "batch"));
+  for (const char* key : {"took_s", "update_s", "message_s"})
+    check_value(member(json, key), key, kMostSeconds);
+  for (const char* key : {"sent_bytes", "memory_bytes"}) check_value(member(json, key), key, kMostBytes);
+  check_value(member(json, "images_per_s"), "images_per_s", kMostImages);
+  check_lists(json);
+}
+
+// A case that is done has times, of every rank, and a speed that is theirs.
+void check_done(const CaseResult& r) {
+  const StudyCase& one = r.which;
+  if (one.kind == CaseKind::kAllReduce) {
+    if (!(r.message_s > 0)) throw Error(ErrorKind::kData, "message_s: a message took no time");
+    return;
+  }
+  require_same(one, "ranks", one.ranks, static_cast<double>(r.ranks.size()));
+  if (!(r.update_s > 0)) throw Error(ErrorKind::kData, "update_s: an update took no time");
+  const double speed = static_cast<double>(one.global_batch()) / r.update_s;
+  if (!(std::abs(r.images_per_s / speed - 1) < 0.05))
+    throw Error(ErrorKind::kData,
+                strf("images_per_s is %g, and %lld images in update_s = %g are %g a second", r.images_per_s,
+                     static_cast<long long>(one.global_batch()), r.update_s, speed));
+}
+
 }  // namespace
 
 CaseResult from_bench(const StudyCase& one, const std::string& out) {
@@ -151,23 +219,19 @@ CaseResult result_from(const StudyCase& one, const Json& json, const std::string
   const std::string name = metrics_text(json, "case");
   if (name != one.name())
     throw Error(ErrorKind::kData, strf("%s holds the case %s", place.c_str(), quoted(name).c_str()),
-                "a file of another case; the study measures it again where the file is gone");
-  with_context(place, [&] { require_same(one, "ranks", one.ranks, number(json, "ranks")); });
+                "remove the file, a record of another case, and the study measures this one again");
+  in_record(place, [&] { check_record(one, json); });
   CaseResult r{.which = one, .error = metrics_text(json, "error")};
   r.time = number(json, "time");
   r.took_s = number(json, "took_s");
   r.update_s = number(json, "update_s");
   r.images_per_s = number(json, "images_per_s");
   if (json.contains("rank_times")) r.ranks = ranks_from(json["rank_times"], 1);
-  if (r.done() && one.kind != CaseKind::kAllReduce)
-    with_context(place, [&] {
-      require_same(one, "ranks", one.ranks, static_cast<double>(r.ranks.size()));
-      VT_REQUIRE(r.update_s > 0, ErrorKind::kData, "an update took no time");
-    });
   r.sent_bytes = number(json, "sent_bytes");
   r.memory_bytes = number(json, "memory_bytes");
   r.loss = number(json, "loss");
   r.message_s = number(json, "message_s");
+  if (r.done()) in_record(place, [&] { check_done(r); });
   if (json.contains("epochs"))
     for (const Json& e : json["epochs"])
       r.epochs.push_back({static_cast<int64_t>(number(e, "epoch")), number(e, "seconds"),

@@ -48,7 +48,8 @@ CaseResult from_all_reduce(const StudyCase& one, const std::string& out);
 CaseResult from_run(const StudyCase& one, const std::string& folder);
 
 nlohmann::ordered_json to_json(const CaseResult& result);
-// Throws Error(kData) where the record is of another case: of another number of ranks, for one.
+// Throws Error(kData) where the record is of another case (of another number of ranks, for one) or holds a
+// value that no measurement gives.
 CaseResult result_from(const StudyCase& one, const Json& record, const std::string& place);
 
 }  // namespace vitrail

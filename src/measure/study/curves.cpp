@@ -155,12 +155,25 @@ struct BatchChoice {
   bool fast(const StudyPoint& p) const { return p.images_per_s.median >= (1 - kSpeedLost) * fastest; }
 };
 
+// Returns "; fewer are faster: 1 rank with ..."; nothing where no fewer are.
+std::string fewer_text(const StudyPoint& chosen, const std::vector<StudyPoint>& all) {
+  const StudyPoint* best = &chosen;
+  for (const StudyPoint& p : all)
+    if (p.update_s.count > 0 && p.which.model == chosen.which.model && p.which.fraction >= 1 &&
+        p.which.ranks < chosen.which.ranks && p.images_per_s.median > best->images_per_s.median)
+      best = &p;
+  if (best == &chosen) return "";
+  return strf("; fewer are faster: %s with %lld images an update, %.4g images a second",
+              format_count(best->which.ranks, "rank").c_str(),
+              static_cast<long long>(best->which.global_batch()), best->images_per_s.median);
+}
+
 std::string reason_for(const StudyPoint& p, const BatchChoice& choice) {
-  std::string why = strf("%lld images an update by %lld ranks (%s): the fewest %s",
-                         static_cast<long long>(p.which.global_batch()), static_cast<long long>(choice.ranks),
-                         p.which.transport.c_str(),
-                         choice.fast(p) ? "that lose no more than 5 % of the best speed"
-                                        : "that lose no more than a point of the best accuracy");
+  std::string why =
+      strf("%lld images an update by %s (%s): the fewest %s", static_cast<long long>(p.which.global_batch()),
+           format_count(choice.ranks, "rank").c_str(), p.which.transport.c_str(),
+           choice.fast(p) ? "that lose no more than 5 % of the best speed"
+                          : "that lose no more than a point of the best accuracy");
   why += strf("; %.4g images a second of %.4g, %.1f %% of an update is exposed communication, %s a rank",
               p.images_per_s.median, choice.fastest, 100 * p.exposed_share(),
               format_bytes(static_cast<uint64_t>(std::max(0.0, p.memory_bytes))).c_str());
@@ -179,7 +192,7 @@ Advice recommended_batch(const std::vector<StudyPoint>& points) {
   for (const StudyPoint* p : choice.points)
     if (!found && choice.accurate(*p)) found = p;
   if (!found) return {};
-  return {found->which.global_batch(), choice.ranks, reason_for(*found, choice)};
+  return {found->which.global_batch(), choice.ranks, reason_for(*found, choice) + fewer_text(*found, points)};
 }
 
 }  // namespace vitrail

@@ -61,9 +61,26 @@ void refuse_other_files(const std::string& path) {
   }
 }
 
+Json read_record(const std::string& path, const char* remedy) {
+  try {
+    return parse_json(read_file(path, kMostBytes), path);
+  } catch (const Error& error) {
+    if (error.kind() != ErrorKind::kData) throw;
+    Error better(ErrorKind::kData, error.message(), remedy);
+    for (auto place = error.context().rbegin(); place != error.context().rend(); ++place) better.at(*place);
+    throw better;
+  }
+}
+
+bool holds_case(const std::string& path) {
+  std::error_code ignored;
+  return fs::directory_iterator(path + "/cases", ignored) != fs::directory_iterator();
+}
+
+// A folder without a case holds nothing that options begun with would have to match.
 void refuse_another_study(const std::string& path, const ordered_json& header) {
-  const std::string file = path + "/" + kHeader;
-  const Json there = parse_json(read_file(file, kMostBytes), file);
+  const Json there = read_record(path + "/" + kHeader, "the folder is no study's any more: another --out");
+  if (!holds_case(path)) return;
   const std::string found = difference(there, Json::parse(header.dump()));
   if (!found.empty())
     throw Error(ErrorKind::kConfig, strf("%s holds another study: %s", path.c_str(), found.c_str()),
@@ -82,7 +99,7 @@ StudyFolder::StudyFolder(std::string path, const StudyConfig& config)
   if (!begun) refuse_other_files(path_);
   make_folders(path_);
   lock_ = std::make_unique<RunLock>(path_);
-  if (!begun) write_file(file(kHeader), json_text(header_, 2) + "\n");
+  if (!holds_case(path_)) write_file(file(kHeader), json_text(header_, 2) + "\n");
   make_folders(file("cases"));
 }
 
@@ -94,7 +111,7 @@ std::optional<Json> StudyFolder::record(const StudyCase& one) const {
   const std::string path = record_path(one);
   std::error_code ignored;
   if (!fs::exists(path, ignored)) return std::nullopt;
-  return parse_json(read_file(path, kMostBytes), path);
+  return read_record(path, "remove the file, and the same command measures that case again");
 }
 
 void StudyFolder::keep(const StudyCase& one, const ordered_json& record) const {

@@ -18,7 +18,7 @@ class StudyFolder {
  public:
   // Takes the folder, which must be missing, empty or this study's own. Throws Error(kWrite) where another
   // process works in it or it holds other files, and Error(kConfig), naming the first difference, where it
-  // holds another study, or one of another version or machine.
+  // holds cases of another study, or of another version or machine.
   StudyFolder(std::string path, const StudyConfig& config);
 
   const std::string& path() const { return path_; }

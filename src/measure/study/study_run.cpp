@@ -50,7 +50,7 @@ class StudyRun {
   void read(const StudyCase& one, bool retry) {
     const std::optional<Json> record = folder_.record(one);
     if (!record) return;
-    CaseResult result = result_from(one, *record, "cases/" + one.name() + ".json");
+    CaseResult result = result_from(one, *record, folder_.file("cases/" + one.name() + ".json"));
     if (result.done() || !retry) results_.emplace(one.name(), std::move(result));
   }
 
@@ -92,7 +92,7 @@ class StudyRun {
     // What is refused before anything ran is a mistake in the study: the other cases would be refused, too.
     if (code == exit_code(ErrorKind::kUsage) && results_.empty())
       throw Error(ErrorKind::kConfig, one.name() + ": " + reason_of(code, err, late),
-                  "mend it and take another --out: nothing was measured");
+                  "mend it and give the same --out again: nothing was measured");
     if (code != 0) throw Error(ErrorKind::kData, reason_of(code, err, late));
     CaseResult result = one.kind == CaseKind::kTrain       ? from_run(one, run_folder)
                         : one.kind == CaseKind::kAllReduce ? from_all_reduce(one, out)
