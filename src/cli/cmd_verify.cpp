@@ -12,7 +12,6 @@
 namespace vitrail::cli {
 
 namespace {
-using nlohmann::ordered_json;
 namespace fs = std::filesystem;
 
 // Returns the model folder that -m would find; the folder itself where it is a checkpoint without a model.
@@ -70,7 +69,7 @@ void run_verify(const Options& options, Console& console) {
   const ModelTrace b = trace(options, 1, options.flag("same-input") ? &a.layers[0].second : nullptr, console);
   const ModelComparison found = compare_models(a, b, tolerance);
   const std::string verdict = verdict_of(found, tolerance);
-  ordered_json json = {{"a", a.card.path}, {"b", b.card.path}};
+  nlohmann::ordered_json json = {{"a", a.card.path}, {"b", b.card.path}};
   json.update(to_json(found, tolerance));
   console.print_json(json);
   for (const std::string& fact : found.facts) console.print("A and B differ in " + fact + "\n");

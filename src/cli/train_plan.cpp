@@ -53,15 +53,9 @@ TrainConfig planned_config(const Options& options) {
         parse_image_size(options.text("image"));
     config.model.given.insert({"image_height", "image_width"});
   }
-  if (was_given(options,
-                "batch")) {  // what the command says besides is checked later, a config file gives way
-    RunConfig& train = config.train;
-    train.micro_batch = options.integer("batch");
-    const bool accumulates = was_said(options, "train.accumulation");
-    if (!accumulates) train.accumulation = 0;
-    const bool fits = !accumulates && train.batch % train.micro_batch == 0;
-    if (!fits && !was_said(options, "train.batch")) train.batch = 0;
-  }
+  if (was_given(options, "batch"))
+    take_micro_batch(options.integer("batch"), was_said(options, "train.batch"),
+                     was_said(options, "train.accumulation"), config.train);
   if (was_given(options, "mesh")) take_mesh(options.text("mesh"), config.mesh);
   if (was_given(options, "optimizer")) config.optim.name = options.text("optimizer");
   if (was_given(options, "recompute")) assign_field(options, "recompute", config.train.recompute);

@@ -267,4 +267,11 @@ int64_t RunPlan::largest_micro_batch(size_t bytes) const {
                        [&](int64_t micro_batch) { return peak_at(micro_batch); });
 }
 
+void take_micro_batch(int64_t images, bool batch_holds, bool accumulation_holds, RunConfig& train) {
+  train.micro_batch = images;
+  if (!accumulation_holds) train.accumulation = 0;
+  const bool fits = !accumulation_holds && train.batch % images == 0;
+  if (!fits && !batch_holds) train.batch = 0;
+}
+
 }  // namespace vitrail

@@ -125,4 +125,8 @@ class RunPlan {
   std::vector<Stage> stages_;
 };
 
+// Sets the images of a micro-batch. A batch or an accumulation that `holds` is kept, and refused later if it
+// does not fit; others give way.
+void take_micro_batch(int64_t images, bool batch_holds, bool accumulation_holds, RunConfig& train);
+
 }  // namespace vitrail
