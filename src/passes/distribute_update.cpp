@@ -192,11 +192,13 @@ class UpdateDistributor {
     if (!own.empty()) return own;
     // Of many ranks some hold only what others count: nothing, which an empty piece stands for.
     const auto empty = std::find_if(node.ins.begin(), node.ins.end(), is_empty);
-    VT_REQUIRE(
-        empty != node.ins.end(), ErrorKind::kConfig,
-        "stage %d of the pipeline trains no parameter that mesh.tp cuts, so a rank of it has no part of the "
-        "gradient's norm",
-        how_.mesh.coordinate(Axis::kPipeline));
+    if (empty == node.ins.end())
+      throw Error(
+          ErrorKind::kConfig,
+          strf("stage %d of the pipeline trains no parameter that mesh.tp cuts, so a rank of it has no "
+               "part of the gradient's norm",
+               how_.mesh.coordinate(Axis::kPipeline)),
+          "mesh.tp=1 or mesh.pp=1, or train a block of every stage");
     return {*empty};
   }
 

@@ -180,7 +180,9 @@ void take_mesh(const std::string& text, MeshConfig& mesh) {
                      : key == "pp"   ? &mesh.pp
                      : key == "zero" ? &mesh.zero
                                      : nullptr;
-    VT_REQUIRE(named.insert(key).second, ErrorKind::kUsage, "--mesh names %s twice", quoted(key).c_str());
+    if (!named.insert(key).second)
+      throw Error(ErrorKind::kUsage, strf("--mesh names %s twice", quoted(key).c_str()),
+                  "leave one of them out");
     if (field && number && equals != std::string::npos)
       *field = *number;
     else if (key == "tokens_on_tp" && number)
