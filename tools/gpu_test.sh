@@ -5,14 +5,15 @@
 #   tools/gpu_test.sh FOLDER [TEST-FILTER]       gtest's filter, *Cuda* otherwise
 #   SANITIZER=memcheck tools/gpu_test.sh FOLDER  under compute-sanitizer (memcheck, racecheck, ...); races that
 #                                                it sees within the libraries' own kernels are counted apart
-#   SHARDS=8 tools/gpu_test.sh FOLDER            each program as so many processes at once, but for test_cli,
-#                                                whose tests want to know what is free on the GPU
+#   SHARDS=8 tools/gpu_test.sh FOLDER            each program as so many processes at once, but for tests that want
+#                                                to know what is free on the GPU: test_cli, and those of $alone
 set -uo pipefail
 folder=${1:?"usage: tools/gpu_test.sh FOLDER [TEST-FILTER]"}
 filter=${2:-*Cuda*}
 runner=()
 if [ -n "${SANITIZER:-}" ]; then runner=(compute-sanitizer --tool "$SANITIZER" --error-exitcode 86); fi
 
+alone='*TheGpuHolds*'
 other_gpu='needs compute capability 9.0'  # as tests/cuda_test.h says it
 
 # The number in gtest's "[  PASSED  ] 12 tests" and its like, over all shards; 0 without such a line.
@@ -22,11 +23,16 @@ count() {
 
 # Runs a program's tests, SHARDS processes at once; the worst exit status, all they said in $log.
 run_shards() {
-  local shards=${SHARDS:-1} pids=() worst=0 shard
+  local shards=${SHARDS:-1} pids=() worst=0 shard shared=$filter
   if [ "$(basename "$1")" = test_cli ]; then shards=1; fi
+  if [ "$shards" -gt 1 ] && [ "$filter" = '*Cuda*' ] &&
+    "$1" --gtest_list_tests --gtest_filter="$alone" 2>/dev/null | grep -q '^  '; then
+    shared="$filter-$alone"
+    "${runner[@]}" "$1" --gtest_filter="$alone" >"$log.$shards" 2>&1 || worst=$?
+  fi
   for ((shard = 0; shard < shards; ++shard)); do
     GTEST_TOTAL_SHARDS=$shards GTEST_SHARD_INDEX=$shard \
-      "${runner[@]}" "$1" --gtest_filter="$filter" >"$log.$shard" 2>&1 &
+      "${runner[@]}" "$1" --gtest_filter="$shared" >"$log.$shard" 2>&1 &
     pids+=($!)
   done
   for pid in "${pids[@]}"; do

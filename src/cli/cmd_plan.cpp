@@ -113,8 +113,8 @@ PlanTarget read_plan_target(const Options& options) {
   const auto places = shipped_places("devices", "configs/devices");
   if (!options.given("target")) {
     PlanTarget target = ordinal ? gpu_target(*ordinal) : processor_target(threads, isa);
-    if (options.text("backend") != "ref")
-      target.file = file_of_device(target.device, all_device_files(places));
+    auto found = file_of_device(target.device, all_device_files(places));
+    if (found && options.text("backend") != "ref") target.file = std::move(found);
     return target;
   }
   if (ordinal)

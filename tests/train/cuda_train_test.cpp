@@ -75,9 +75,10 @@ TEST_F(CudaTrain, WhateverTheStepHolds) {
   }
 }
 
+// bf16 moves single steps by a percent where the loss falls steeply: other seeds are the measure, as of fp8.
 TEST_F(CudaTrain, LowPrecisionFollowsFloatForAHundredSteps) {
-  const std::vector<double> wanted = losses_of(learnable_config(100), kCuda);
-  EXPECT_LT(wanted.back(), 0.4 * wanted.front());
+  const SeedSpread seeds(learnable_config(100), kCuda);
+  EXPECT_LT(seeds.wanted().back(), 0.4 * seeds.wanted().front());
   for (ComputeType dtype : {ComputeType::kBF16, ComputeType::kF16})
     for (bool low_residual : {false, true}) {
       TrainConfig config = learnable_config(100);
@@ -85,9 +86,11 @@ TEST_F(CudaTrain, LowPrecisionFollowsFloatForAHundredSteps) {
       config.train.low_residual = low_residual;
       config.loss_scale.initial = 1024;
       const std::vector<double> found = losses_of(config, kCuda);
-      EXPECT_NE(found, wanted);
-      EXPECT_LE(worst_share(found, wanted), 0.01)
-          << enum_name(dtype) << (low_residual ? " residual too" : "");
+      const std::string name = strf("%s%s", enum_name(dtype), low_residual ? " residual too" : "");
+      EXPECT_NE(found, seeds.wanted());
+      seeds.expect_within(found, name);
+      EXPECT_LE(mean_share(found, seeds.wanted(), found.size()), dtype == ComputeType::kBF16 ? 5e-3 : 5e-4)
+          << name;
     }
 }
 

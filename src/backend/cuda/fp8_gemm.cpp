@@ -35,34 +35,33 @@ std::string fp8_unsupported(const NodeView& node, const DeviceInfo& device) {
     return reason;
   const GemmPlan plan = plan_gemm(node, Multiplier::kFp8);
   if (!plan.unsupported.empty()) return plan.unsupported;
-  if (plan.keeps || plan.sums) return "makes one result";
   if (std::string reason = unsupported_sizes(plan); !reason.empty()) return reason;
   return fp8_unsupported_on_gpu(device);
 }
 
 Packing fp8_packing_of(const GemmPlan& plan) {
-  const auto codes = static_cast<size_t>(plan.n * plan.k), scales = static_cast<size_t>(plan.n) * 4;
-  return {plan.b, kFp8Packing, plan.n, codes + scales};
+  const auto codes = static_cast<size_t>(plan.n * plan.k),
+             floats = static_cast<size_t>(plan.n) * sizeof(float);
+  return {plan.b, kFp8Packing, plan.n, codes + 2 * floats};
 }
 
-Fp8Matrix fp8_matrix_at(void* data, int64_t codes) {
+Fp8Matrix fp8_matrix_at(void* data, int64_t rows, int64_t width) {
   auto* start = static_cast<uint8_t*>(data);
-  return {start, reinterpret_cast<float*>(start + codes)};
+  auto* scales = reinterpret_cast<float*>(start + rows * width);
+  return {start, scales, scales + rows};
 }
 
 Fp8Gemm::Fp8Gemm(const KernelArgs& args, const GemmPlan& plan, std::byte* scratch)
     : args_(args), plan_(plan), scratch_(scratch) {}
 
-Fp8Matrix Fp8Gemm::matrix(size_t codes_at, size_t scales_at) const {
-  return {reinterpret_cast<uint8_t*>(scratch_ + codes_at), reinterpret_cast<float*>(scratch_ + scales_at)};
-}
-
 Fp8Matrix Fp8Gemm::place_of_a() const {
-  return matrix(plan_.a_codes_at, plan_.a_scales_at);
+  return {bytes_at(plan_.a_codes_at), floats_at(plan_.a_scales_at)};
 }
 
-Fp8Matrix Fp8Gemm::round_a() const {
+Fp8Matrix Fp8Gemm::round_a(bool norms) const {
   const Operand x = input(plan_.a);
+  Fp8Matrix a = place_of_a();
+  if (norms) a.norms = floats_at(plan_.a_norms_at);
   api().fp8.quantize_rows(session(args_), {.rows = plan_.m,
                                            .width = plan_.k,
                                            .x = x,
@@ -70,14 +69,15 @@ Fp8Matrix Fp8Gemm::round_a() const {
                                            .bias = input(plan_.norm_bias),
                                            .eps = static_cast<float>(plan_.eps),
                                            .as = x.dtype,
-                                           .out = place_of_a()});
-  return place_of_a();
+                                           .out = a});
+  return a;
 }
 
-Fp8Matrix Fp8Gemm::round_b() const {
+Fp8Matrix Fp8Gemm::round_b(bool norms) const {
   const TensorView& weight = args_.ins[plan_.b];
-  if (!weight.desc().packing.empty()) return fp8_matrix_at(weight.data(), plan_.n * plan_.k);
-  const Fp8Matrix b = matrix(plan_.b_codes_at, plan_.b_scales_at);
+  if (!weight.desc().packing.empty()) return fp8_matrix_at(weight.data(), plan_.n, plan_.k);
+  const Fp8Matrix b = {bytes_at(plan_.b_codes_at), floats_at(plan_.b_scales_at),
+                       norms ? floats_at(plan_.b_norms_at) : nullptr};
   const Operand w = operand(weight);
   if (plan_.b_transposed)
     api().fp8.quantize_rows(session(args_),
@@ -86,7 +86,7 @@ Fp8Matrix Fp8Gemm::round_b() const {
     api().fp8.quantize_columns(session(args_), {.rows = plan_.k,
                                                 .columns = plan_.n,
                                                 .x = w,
-                                                .tops = reinterpret_cast<uint32_t*>(scratch_ + plan_.tops_at),
+                                                .tops = reinterpret_cast<uint32_t*>(bytes_at(plan_.tops_at)),
                                                 .out = b});
   return b;
 }
@@ -126,6 +126,28 @@ void Fp8Gemm::run(const Fp8Matrix& a, const Operand& result) const {
   if (plan_.residual >= 0) gemm.c = input(plan_.residual);
   gemm.bias = epilogue_bias();
   api().gemms.gemm(session(args_), gemm);
+}
+
+FusedGemmCall Fp8Gemm::fused_by(const Fp8Matrix& a, const Fp8Matrix& b) const {
+  FusedGemmCall call = fused_call(args_, plan_);
+  call.a = {a.codes, DType::kU8}, call.b = {b.codes, DType::kU8}, call.b_transposed = true;
+  call.a_scales = a.scales, call.b_scales = b.scales;
+  return call;
+}
+
+FusedGemmCall Fp8Gemm::fused(const Fp8Matrix& a) const {
+  return fused_by(a, round_b());
+}
+
+void Fp8Gemm::run_to_codes(const Fp8Matrix& a, const Fp8Matrix& result) const {
+  const Fp8Matrix b = round_b(true);
+  float* tops = floats_at(plan_.bound_at);
+  api().fp8.find_tops(session(args_),
+                      {.n = plan_.n, .norms = b.norms, .bias = input(plan_.bias), .tops = tops});
+  FusedGemmCall call = fused_by(a, b);
+  call.d = {result.codes, DType::kU8};
+  call.codes = {.scales = result.scales, .norms = a.norms, .tops = tops};
+  api().gemms.hopper_fp8_gemm(session(args_), call);
 }
 
 void Fp8Gemm::finish(const Operand& gemm, const Operand& result) const {

@@ -150,9 +150,12 @@ void lay_out_scratch(const NodeView& node, Multiplier by, GemmPlan& plan) {
   const bool fp8 = by == Multiplier::kFp8, rounds_b = fp8 && node.ins[plan.b].packing.empty();
   plan.a_codes_at = take(fp8, plan.m * plan.k, DType::kU8);
   plan.a_scales_at = take(fp8, plan.m, DType::kF32);
+  plan.a_norms_at = take(fp8, plan.m, DType::kF32);
   plan.b_codes_at = take(rounds_b, plan.n * plan.k, DType::kU8);
   plan.b_scales_at = take(rounds_b, plan.n, DType::kF32);
+  plan.b_norms_at = take(rounds_b, plan.n, DType::kF32);
   plan.tops_at = take(rounds_b && !plan.b_transposed, fp8_slices(plan.k) * plan.n, DType::kF32);
+  plan.bound_at = take(fp8, 2, DType::kF32);
   plan.scratch_bytes = end > 0 ? end + 256 : 0;
 }
 

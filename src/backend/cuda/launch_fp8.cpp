@@ -1,6 +1,6 @@
 // Launches of GEMMs in fp8: alone, fused with their neighbours, or two with the bias and gelu between them,
-// in which the gelu's kernel rounds for the second GEMM. A weight is rounded when it is loaded, or on every
-// call while it is trained.
+// in which the gelu's kernel, or the first GEMM's epilogue, rounds for the second. A weight is rounded when
+// it is loaded, or on every call while it is trained.
 #include <algorithm>
 
 #include "backend/cuda/fp8_gemm.h"
@@ -43,6 +43,7 @@ template <bool packed>
 std::string declines_fp8(const NodeView& node, const DeviceInfo& device) {
   if (std::string reason = fp8_unsupported(node, device); !reason.empty()) return reason;
   const GemmPlan plan = plan_gemm(node, Multiplier::kFp8);
+  if (plan.keeps || plan.sums) return "makes one result";
   if (packed && !plan.b_transposed) return "a gradient reads the weight as it is";
   return packing_unsupported(node, {plan.b}, packed);
 }
@@ -50,7 +51,7 @@ std::string declines_fp8(const NodeView& node, const DeviceInfo& device) {
 Packing fp8_packing(const NodeView& node, const DeviceInfo& device) {
   if (!fp8_unsupported(node, device).empty()) return {};
   const GemmPlan plan = plan_gemm(node, Multiplier::kFp8);
-  return plan.b_transposed ? fp8_packing_of(plan) : Packing{};
+  return plan.b_transposed && !plan.keeps ? fp8_packing_of(plan) : Packing{};
 }
 
 size_t fp8_scratch_bytes(const NodeView& node, const DeviceInfo&) {
@@ -61,6 +62,48 @@ void run_fp8(const KernelArgs& args) {
   const GemmPlan plan = plan_gemm(args, Multiplier::kFp8);
   const Fp8Gemm gemm(args, plan, aligned_scratch(args));
   gemm.run(gemm.round_a(), operand(args.outs[0]));
+}
+
+// ---- one GEMM by our own kernel, in training: its gelu is kept, or it ends in the gelu's slope ----
+
+// Why our own kernel does not multiply these matrices in fp8, whatever follows; empty: it does.
+std::string own_unsupported(const NodeView& node, const GemmPlan& plan) {
+  if (node.ins[plan.a].dtype != DType::kBF16) return "reads bf16";
+  if (plan.bias >= 0 && node.ins[plan.bias].dtype != DType::kBF16 && node.ins[plan.bias].dtype != DType::kF32)
+    return "has no bias of that type";
+  if (std::string reason = hopper_epilogue_unsupported(node, plan); !reason.empty()) return reason;
+  return hopper_sizes_unsupported(plan);
+}
+
+std::string declines_own(const NodeView& node, const DeviceInfo& device) {
+  if (std::string reason = fp8_unsupported(node, device); !reason.empty()) return reason;
+  const GemmPlan plan = plan_gemm(node, Multiplier::kFp8);
+  if (!plan.keeps && plan.slope_at < 0) return "ends in a gelu that is kept, or in its slope";
+  if (plan.act == Activation::kNone) return "keeps what a gelu reads only";
+  if (node.outs[0].dtype != DType::kBF16) return "writes bf16";
+  if (plan.slope_at >= 0 && node.ins[plan.slope_at].dtype != DType::kBF16) return "reads bf16";
+  if (std::string reason = own_unsupported(node, plan); !reason.empty()) return reason;
+  return packing_unsupported(node, {plan.b}, false);
+}
+
+// The partial sums of the columns come after the plan's scratch; a cluster's last stack may have a tile too
+// many.
+size_t own_scratch_bytes(const NodeView& node, const DeviceInfo&) {
+  const GemmPlan plan = plan_gemm(node, Multiplier::kFp8);
+  const int64_t parts = plan.sums ? hopper_sum_parts(plan.m + kHopperTileRows) : 0;
+  return plan.scratch_bytes + static_cast<size_t>(parts * plan.n) * sizeof(float);
+}
+
+void run_own(const KernelArgs& args) {
+  const GemmPlan plan = plan_gemm(args, Multiplier::kFp8);
+  const Fp8Gemm gemm(args, plan, aligned_scratch(args));
+  FusedGemmCall call = gemm.fused(gemm.round_a());
+  if (plan.keeps) call.kept = operand(args.outs[1]);
+  if (plan.slope_at >= 0) call.slope_at = operand(args.ins[plan.slope_at]);
+  if (plan.sums)
+    call.sums = {.target = operand(args.outs[1]),
+                 .partials = reinterpret_cast<float*>(aligned_scratch(args) + plan.scratch_bytes - 256)};
+  api().gemms.hopper_fp8_gemm(session(args), call);
 }
 
 // ---- a GEMM, bias and gelu, and another GEMM ----
@@ -111,6 +154,7 @@ class Chain {
       if (unsupported.empty()) unsupported = one->unsupported;
     if (unsupported.empty() && (first.scale >= 0 || first.residual >= 0 || second.norm_weight >= 0))
       unsupported = "more than a bias and a gelu between two GEMMs";
+    if (second.keeps) unsupported = "makes one result";
   }
 
   OpPtr first_op_, second_op_;
@@ -123,10 +167,12 @@ std::string chain_unsupported(const Chain& chain, const DeviceInfo& device) {
   return {};
 }
 
-template <bool packed>
+template <bool packed, bool own>
 std::string declines_chain(const NodeView& node, const DeviceInfo& device) {
   const Chain chain(node);
   if (std::string reason = chain_unsupported(chain, device); !reason.empty()) return reason;
+  if (std::string reason = own ? own_unsupported(chain.first_node(), chain.first) : ""; !reason.empty())
+    return reason;
   return packing_unsupported(node, {chain.first.b, chain.second.b}, packed);
 }
 
@@ -138,6 +184,15 @@ Packing chain_packing(const NodeView& node, const DeviceInfo& device) {
 
 size_t chain_scratch_bytes(const NodeView& node, const DeviceInfo&) {
   return Chain(node).scratch_bytes();
+}
+
+void run_own_chain(const KernelArgs& args) {
+  const Descs descs(args);
+  const Chain chain({args.op, descs.ins, descs.outs});
+  std::byte* scratch = aligned_scratch(args);
+  const Fp8Gemm first(args, chain.first, scratch), second(args, chain.second, scratch + chain.second_at());
+  first.run_to_codes(first.round_a(true), second.place_of_a());
+  second.run(second.place_of_a(), operand(args.outs[0]));
 }
 
 void run_chain(const KernelArgs& args) {
@@ -171,7 +226,8 @@ void run_rounding(const KernelArgs& args) {
                                           .width = packed.elems() / packed.packed_rows,
                                           .x = operand(args.ins[0]),
                                           .as = packed.dtype,
-                                          .out = fp8_matrix_at(args.outs[0].data(), packed.elems())});
+                                          .out = fp8_matrix_at(args.outs[0].data(), packed.packed_rows,
+                                                               packed.elems() / packed.packed_rows)});
 }
 
 }  // namespace
@@ -188,14 +244,23 @@ std::vector<OpKernels> fp8_kernels() {
   packed.packing = fp8_packing;
   const Kernel plain =
       cuda_kernel("cublaslt fp8, weight rounded too", run_fp8, declines_fp8<false>, fp8_scratch_bytes);
-  Kernel chain = cuda_kernel("cublaslt fp8 twice", run_chain, declines_chain<true>, chain_scratch_bytes);
-  chain.packing = chain_packing;
-  const Kernel plain_chain = cuda_kernel("cublaslt fp8 twice, weights rounded too", run_chain,
-                                         declines_chain<false>, chain_scratch_bytes);
-  return {{"linear", {packed, plain}},
-          {"linear_dx", {plain}},
-          {"fused", {packed, plain, chain, plain_chain}},
-          {"load_param", {cuda_kernel("fp8 rows", run_rounding, declines_rounding)}}};
+  const Kernel own = cuda_kernel("hopper fp8, weight rounded too", run_own, declines_own, own_scratch_bytes);
+  const auto chained = [](const char* name, RunKernel run, Declines declines, bool packs) {
+    Kernel kernel = cuda_kernel(name, run, declines, chain_scratch_bytes);
+    if (packs) kernel.packing = chain_packing;
+    return kernel;
+  };
+  return {
+      {"linear", {packed, plain}},
+      {"linear_dx", {plain}},
+      {"fused",
+       {packed, plain, own,  //
+        chained("hopper and cublaslt fp8", run_own_chain, declines_chain<true, true>, true),
+        chained("hopper and cublaslt fp8, weights rounded too", run_own_chain, declines_chain<false, true>,
+                false),
+        chained("cublaslt fp8 twice", run_chain, declines_chain<true, false>, true),
+        chained("cublaslt fp8 twice, weights rounded too", run_chain, declines_chain<false, false>, false)}},
+      {"load_param", {cuda_kernel("fp8 rows", run_rounding, declines_rounding)}}};
 }
 
 }  // namespace vitrail::cuda

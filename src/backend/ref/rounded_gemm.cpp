@@ -18,21 +18,35 @@ float largest_of(const double* row, int64_t width) {
   }
   return largest;
 }
+
+// What a row is divided by, and the inverse, which it is multiplied by.
+struct Scale {
+  float scale, inverse;
+};
+Scale int8_scale(float largest) {
+  constexpr float kMost = 127;
+  return {largest / kMost, kMost / largest};
+}
+// The least power of two that brings the largest magnitude to that of a code or less.
+Scale e4m3_scale(float largest) {
+  int exponent = 0;
+  if (std::frexp(largest / kLargestE4M3, &exponent) == 0.5f) --exponent;
+  return {std::ldexp(1.0f, exponent), std::ldexp(1.0f, -exponent)};
+}
 }  // namespace
 
-// Each rounded value stands for value / scale; the scale maps the largest magnitude of a row to `most`.
-template <typename Round>
-void RoundedRows::scale_rows(const double* rows, int64_t count, int64_t width, float most,
+template <typename ScaleOf, typename Round>
+void RoundedRows::scale_rows(const double* rows, int64_t count, int64_t width, const ScaleOf& scale_of,
                              const Round& round) {
-  kept_scales_.resize(static_cast<size_t>(count));
+  kept_scales_.assign(static_cast<size_t>(count), 0.0f);
   for (int64_t r = 0; r < count; ++r) {
     const float largest = largest_of(rows + r * width, width);
-    float& scale = kept_scales_[static_cast<size_t>(r)];
-    scale = std::isfinite(largest) ? largest / most : NAN;
-    if (largest < 0x1p-116f) scale = 0;  // most / largest would not be a float
-    if (!(scale > 0)) continue;
+    if (largest < 0x1p-116f) continue;  // its inverse would not be a float
+    const Scale by = scale_of(largest);
+    kept_scales_[static_cast<size_t>(r)] = std::isfinite(largest) ? by.scale : NAN;
+    if (!std::isfinite(largest)) continue;
     for (int64_t i = r * width; i < (r + 1) * width; ++i)
-      rounded_[static_cast<size_t>(i)] = round(static_cast<float>(rows[i]) * (most / largest));
+      rounded_[static_cast<size_t>(i)] = round(static_cast<float>(rows[i]) * by.inverse);
   }
   scales = kept_scales_.data();
 }
@@ -50,9 +64,9 @@ RoundedRows::RoundedRows(const double* rows, int64_t count, int64_t width, Arith
   else if (arithmetic == Arithmetic::kTF32)
     each(round_to_tf32);
   else if (arithmetic == Arithmetic::kInt8)
-    scale_rows(rows, count, width, 127.0f, [](float x) { return std::nearbyint(x); });
+    scale_rows(rows, count, width, int8_scale, [](float x) { return std::nearbyint(x); });
   else
-    scale_rows(rows, count, width, kLargestE4M3, [](float x) { return e4m3_to_f32(f32_to_e4m3(x)); });
+    scale_rows(rows, count, width, e4m3_scale, [](float x) { return e4m3_to_f32(f32_to_e4m3(x)); });
 }
 
 void multiply_rows(ThreadPool& pool, Arithmetic arithmetic, const MatmulExtents& e, const double* x,

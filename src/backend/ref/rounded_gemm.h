@@ -22,8 +22,10 @@ class RoundedRows {
   const float* scales = nullptr;
 
  private:
-  template <typename Round>
-  void scale_rows(const double* rows, int64_t count, int64_t width, float most, const Round& round);
+  // Each rounded value stands for value / scale, the scale being that of its row's largest magnitude.
+  template <typename ScaleOf, typename Round>
+  void scale_rows(const double* rows, int64_t count, int64_t width, const ScaleOf& scale_of,
+                  const Round& round);
 
   std::vector<double> rounded_;
   std::vector<float> kept_scales_;

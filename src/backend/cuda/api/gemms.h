@@ -31,12 +31,24 @@ struct GemmCall {
   int algorithm = 0;  // the place in cuBLASLt's list for this GEMM, best first; past its end: the first
 };
 
+// A result as e4m3 codes with a scale for each row, which is known before the GEMM: a sum is at most the
+// product of the norms of its row of a and its column of b, and the gelu of a number at most that number. A
+// scale that is too large by some powers of two costs a floating point code nothing but its smallest values.
+struct BoundedCodes {
+  float* scales = nullptr;       // of the result's rows, written here; null: the result is no codes
+  const float* norms = nullptr;  // of a's rows
+  const float* tops = nullptr;   // the largest norm of b's columns, and the largest magnitude of the bias
+};
+
 // d[m, n] = act(a[m, k] . b[k, n] + bias[n]) * scale[n] + residual[m, n], summed in f32. An operand without
 // data is left out. All matrices have one 16-bit type, bias and scale that type or f32; k and n are multiples
 // of 8. There may be a gelu (of the erf form) or a residual, not both, a scale only with a residual, and all
 // of these only where b is transposed. residual may be d itself. With a gelu, `kept` gets what it is the gelu
 // of. With `slope_at`, d is the product times the gelu's slope there, and nothing else; slope_at may be d
 // itself, and `sums` the sums of d's columns before rounding, by hopper_sum_parts partials.
+//
+// With a_scales and b_scales, a and b are e4m3 codes (kU8) and b is transposed; k is a multiple of 16, the
+// results are bf16, and the GEMM ends in a gelu with `kept`, a gelu whose result becomes codes, or a slope.
 struct FusedGemmCall {
   int64_t m = 0, n = 0, k = 0;
   Operand a, b, d;
@@ -44,6 +56,8 @@ struct FusedGemmCall {
   Operand bias = {}, scale = {}, residual = {}, kept = {}, slope_at = {};
   Activation act = Activation::kNone;
   ColumnSums sums = {};
+  const float *a_scales = nullptr, *b_scales = nullptr;
+  BoundedCodes codes = {};
 };
 // The tiles of the Hopper GEMM. Each of a tile's four warps makes a row of partial sums.
 inline constexpr int64_t kHopperTileRows = 128, kHopperTileColumns = 192;
@@ -106,10 +120,11 @@ struct RowsCall {
 };
 
 struct GemmApi {
-  void (*gemm)(Session&, const GemmCall&);              // by cuBLASLt
-  void (*tiled_gemm)(Session&, const GemmCall&);        // by an own kernel: any sizes and types
-  void (*hopper_gemm)(Session&, const FusedGemmCall&);  // by an own kernel for compute capability 9.0
-  void (*small_gemm)(Session&, const SmallGemmCall&);   // the same for few rows
+  void (*gemm)(Session&, const GemmCall&);                  // by cuBLASLt
+  void (*tiled_gemm)(Session&, const GemmCall&);            // by an own kernel: any sizes and types
+  void (*hopper_gemm)(Session&, const FusedGemmCall&);      // by an own kernel for compute capability 9.0
+  void (*hopper_fp8_gemm)(Session&, const FusedGemmCall&);  // the same of e4m3 codes
+  void (*small_gemm)(Session&, const SmallGemmCall&);       // the same for few rows
   void (*finish)(Session&, const FinishCall&);
   void (*gather_patches)(Session&, const PatchesCall&);
   void (*copy_rows)(Session&, const RowsCall&);

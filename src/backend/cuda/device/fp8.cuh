@@ -16,12 +16,15 @@ __device__ inline uint32_t magnitude_bits(float value) {
 struct Fp8Scale {
   float scale, inverse;
 
+  // The scale is the least power of two that brings `top` to 448 or less.
   __device__ explicit Fp8Scale(uint32_t top) {
     constexpr float kMost = 448.0f, kLeast = 0x1p-116f;
+    constexpr uint32_t kMantissa = 0x007FFFFFu, kInverted = 254u << 23;
     const float largest = __uint_as_float(top);
     const bool finite = top < 0x7F800000u, any = largest >= kLeast;
-    scale = !finite ? __uint_as_float(0x7FC00000u) : any ? __fdiv_rn(largest, kMost) : 0.0f;
-    inverse = finite && any ? __fdiv_rn(kMost, largest) : 0.0f;
+    const uint32_t power = (__float_as_uint(__fdiv_rn(largest, kMost)) + kMantissa) & ~kMantissa;
+    scale = __uint_as_float(!finite ? 0x7FC00000u : any ? power : 0);
+    inverse = __uint_as_float(finite && any ? kInverted - power : 0);
   }
 };
 

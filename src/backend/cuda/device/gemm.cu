@@ -165,6 +165,7 @@ GemmApi gemm_api() {
   return {.gemm = gemm,
           .tiled_gemm = tiled_gemm,
           .hopper_gemm = hopper_gemm,
+          .hopper_fp8_gemm = hopper_fp8_gemm,
           .small_gemm = small_gemm,
           .finish = finish_gemm,
           .gather_patches = gather_patches,

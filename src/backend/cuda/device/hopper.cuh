@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cuda.h>
+#include <cuda_fp8.h>
 
 #include "backend/cuda/device/wgmma.cuh"
 
@@ -100,24 +101,27 @@ __device__ __forceinline__ uint64_t group_columns(uint32_t address, uint32_t nex
 #define VT_TEN(tens)                                                                                   \
   "%" #tens "0, %" #tens "1, %" #tens "2, %" #tens "3, %" #tens "4, %" #tens "5, %" #tens "6, %" #tens \
   "7, %" #tens "8, %" #tens "9, "
-#define VT_GEMM(type, turned)                                                                         \
+#define VT_GEMM(terms, type, turned)                                                                  \
   asm volatile(                                                                                          \
       "{\n .reg .pred add;\n setp.ne.b32 add, %98, 0;\n"                                                 \
-      " wgmma.mma_async.sync.aligned.m64n192k16.f32." type "." type                                      \
+      " wgmma.mma_async.sync.aligned.m64n192k" terms ".f32." type "." type                                \
       " {%0, %1, %2, %3, %4, %5, %6, %7, %8, %9, " VT_TEN(1) VT_TEN(2) VT_TEN(3) VT_TEN(4) VT_TEN(5)     \
-          VT_TEN(6) VT_TEN(7) VT_TEN(8) "%90, %91, %92, %93, %94, %95}, %96, %97, add, 1, 1, 0, " turned \
+          VT_TEN(6) VT_TEN(7) VT_TEN(8) "%90, %91, %92, %93, %94, %95}, %96, %97, add, 1, 1" turned      \
                                         ";\n}"                                                           \
       : VT_F32(0), VT_F32(32), VT_F32(64)                                                                \
       : "l"(a), "l"(b), "r"(adds))
 
-// d[64, 192] = a[64, 16] . b[192, 16]^T, or d += where `adds`; with kAlong false b is stored as [16, 192].
+// d[64, 192] = a . b^T for 32 bytes of terms, or d += where `adds`; with kAlong false b is stored as [16, 192],
+// which e4m3 cannot be.
 template <typename T, bool kAlong>
 __device__ __forceinline__ void group_gemm(float (&d)[96], uint64_t a, uint64_t b, int adds) {
-  constexpr bool kHalf = std::is_same_v<T, __half>;
-  if constexpr (kHalf && kAlong) VT_GEMM("f16", "0");
-  if constexpr (kHalf && !kAlong) VT_GEMM("f16", "1");
-  if constexpr (!kHalf && kAlong) VT_GEMM("bf16", "0");
-  if constexpr (!kHalf && !kAlong) VT_GEMM("bf16", "1");
+  constexpr bool kCodes = std::is_same_v<T, __nv_fp8_e4m3>, kHalf = std::is_same_v<T, __half>;
+  static_assert(kAlong || !kCodes);
+  if constexpr (kCodes) VT_GEMM("32", "e4m3", "");
+  if constexpr (!kCodes && kHalf && kAlong) VT_GEMM("16", "f16", ", 0, 0");
+  if constexpr (!kCodes && kHalf && !kAlong) VT_GEMM("16", "f16", ", 0, 1");
+  if constexpr (!kCodes && !kHalf && kAlong) VT_GEMM("16", "bf16", ", 0, 0");
+  if constexpr (!kCodes && !kHalf && !kAlong) VT_GEMM("16", "bf16", ", 0, 1");
 }
 #undef VT_GEMM
 #undef VT_TEN

@@ -5,14 +5,14 @@
 
 #include "backend/cuda/api/gemms.h"
 #include "backend/cuda/device/gelu.cuh"
-#include "backend/cuda/device/hopper_share.cuh"
+#include "backend/cuda/device/hopper_codes.cuh"
 
 namespace vitrail::cuda {
 
-// The epilogues s + bias; gelu(s + bias); s + bias, rounded, and gelu of that; (s + bias) * scale + residual; and
-// s times the slope of the gelu at another matrix, with the sums of its columns. An operand without data is
-// left out.
-enum class Epilogue { kPlain, kGelu, kGeluKept, kAdd, kSlope };
+// The epilogues s + bias; gelu(s + bias); s + bias, rounded, and gelu of that; gelu(s + bias) as e4m3 codes;
+// (s + bias) * scale + residual; and s times the slope of the gelu at another matrix, with the sums of its
+// columns. An operand without data is left out.
+enum class Epilogue { kPlain, kGelu, kGeluKept, kGeluCodes, kAdd, kSlope };
 // Whether an epilogue reads a matrix of the result's shape.
 template <Epilogue kEpilogue>
 constexpr bool kReads = kEpilogue == Epilogue::kAdd || kEpilogue == Epilogue::kSlope;
@@ -20,31 +20,28 @@ constexpr bool kReads = kEpilogue == Epilogue::kAdd || kEpilogue == Epilogue::kS
 struct EpilogueArgs {
   Elements bias, scale;
   float* partials;  // of the column sums, a row for every 32 rows of the result; null: none are wanted
-  int n;
+  CodeScales scales;  // of GEMMs of e4m3 codes
+  int m, n;
 };
 
 #ifdef __CUDA_ARCH_FEAT_SM90_ALL
 
 // Loads what the epilogue needs, before the GEMM's loop: bias, scale and the first parts of what it reads.
-template <typename T, Epilogue kEpilogue>
+template <typename T, Epilogue kEpilogue, bool kScaled>
 __device__ __forceinline__ void prepare(const CUtensorMap& read, const EpilogueArgs& w, const Share& share,
                                         int lane) {
   if (kReads<kEpilogue> && lane == 0) {
     tma_store_wait<0>();
     for (int part = 0; part < kPages; ++part) share.load(part, read);
   }
-  if constexpr (kEpilogue == Epilogue::kSlope) return;
-  fetch_columns<T>(share.bias, w.bias, share.column, w.n, 0, lane);
+  if constexpr (kScaled) {
+    copy_columns(share.scale, w.scales.b + share.column, w.n - share.column, lane);
+    prepare_row<kEpilogue == Epilogue::kGeluCodes>(w.scales, share, w.m, lane);
+  }
+  if constexpr (kEpilogue != Epilogue::kSlope)
+    fetch_columns<T>(share.bias, w.bias, share.column, w.n, 0, lane);
   if constexpr (kEpilogue == Epilogue::kAdd) fetch_columns<T>(share.scale, w.scale, share.column, w.n, 1, lane);
   __syncwarp();
-}
-
-// Returns the pair of sums with the bias.
-__device__ __forceinline__ float2 biased(const Share& share, const float (&sums)[96], int half, int j,
-                                         int lower, int lane) {
-  const float2 bias = pair_at(share.bias, half, j, lane);
-  const int s = sums_at(half, j, lower);
-  return {sums[s] + bias.x, sums[s + 1] + bias.y};
 }
 
 // Writes half a page of sums, with bias and gelu, to the page.
@@ -67,24 +64,30 @@ __device__ __forceinline__ void write_half(const Share& share, const float (&sum
   for (int q = 0; q < 2; ++q) store8x8x4(line_at(share.page(half / 2), half, q, lane), results[q]);
 }
 
-// Writes half a page of sums with bias to one page, and the gelu of what was rounded there to another.
-template <typename T>
-__device__ __forceinline__ void write_both(const Share& share, const float (&sums)[96], int half,
-                                           uint32_t kept, uint32_t page, int lane) {
+// Half a page of sums with bias, rounded, and the gelu of what was rounded, as fragments of two 16 x 16 matrices.
+struct BothOfHalf {
+  uint32_t before[2][4], after[2][4];
+
+  template <typename T>
+  __device__ __forceinline__ void compute(const Share& share, const float (&sums)[96], int half, int lane) {
 #pragma unroll
-  for (int q = 0; q < 2; ++q) {
-    uint32_t before[4], after[4];
+    for (int q = 0; q < 2; ++q)
 #pragma unroll
-    for (int i = 0; i < 4; ++i) {  // as in write_half
-      const float2 x = biased(share, sums, half, 2 * q + i / 2, i % 2, lane);
-      before[i] = pack2<T>(x.x, x.y);
-      const float2 rounded = unpack2<T>(before[i]);
-      after[i] = pack2<T>(GeluShort{}(rounded.x), GeluShort{}(rounded.y));
-    }
-    store8x8x4(line_at(kept, half, q, lane), before);
-    store8x8x4(line_at(page, half, q, lane), after);
+      for (int i = 0; i < 4; ++i) {  // as in write_half
+        const float2 x = biased(share, sums, half, 2 * q + i / 2, i % 2, lane);
+        before[q][i] = pack2<T>(x.x, x.y);
+        const float2 rounded = unpack2<T>(before[q][i]);
+        after[q][i] = pack2<T>(GeluShort{}(rounded.x), GeluShort{}(rounded.y));
+      }
   }
-}
+  __device__ __forceinline__ void write(uint32_t kept, uint32_t page, int half, int lane) const {
+#pragma unroll
+    for (int q = 0; q < 2; ++q) {
+      store8x8x4(line_at(kept, half, q, lane), before[q]);
+      store8x8x4(line_at(page, half, q, lane), after[q]);
+    }
+  }
+};
 
 // Adds half a page of sums, with bias and scale, to the residual in the page.
 template <typename T>
@@ -110,22 +113,22 @@ __device__ __forceinline__ void add_half(const Share& share, const float (&sums)
 template <typename T>
 __device__ __forceinline__ void slope_half(const Share& share, const float (&sums)[96], int half,
                                            float (&columns)[8], int lane) {
+  uint32_t both[2][4];
 #pragma unroll
-  for (int q = 0; q < 2; ++q) {
-    const uint32_t at = line_at(share.page(half / 2), half, q, lane);
-    uint32_t both[4];
-    load16x16(both, at);
+  for (int q = 0; q < 2; ++q) load16x16(both[q], line_at(share.page(half / 2), half, q, lane));
+#pragma unroll
+  for (int q = 0; q < 2; ++q)
 #pragma unroll
     for (int i = 0; i < 4; ++i) {  // as in write_half
       const int j = 2 * q + i / 2, s = sums_at(half, j, i % 2);
-      const float2 x = unpack2<T>(both[i]);
+      const float2 x = unpack2<T>(both[q][i]);
       const float2 dx{GeluShortGrad{}(x.x, sums[s]), GeluShortGrad{}(x.y, sums[s + 1])};
       columns[2 * j] = i % 2 ? columns[2 * j] + dx.x : dx.x;
       columns[2 * j + 1] = i % 2 ? columns[2 * j + 1] + dx.y : dx.y;
-      both[i] = pack2<T>(dx.x, dx.y);
+      both[q][i] = pack2<T>(dx.x, dx.y);
     }
-    store8x8x4(at, both);
-  }
+#pragma unroll
+  for (int q = 0; q < 2; ++q) store8x8x4(line_at(share.page(half / 2), half, q, lane), both[q]);
 }
 
 // Adds up what the eight lanes of a column have, for all 64 columns of a page: lane l gets the sums of columns
@@ -161,17 +164,23 @@ __device__ __forceinline__ void send_sums(const CUtensorMap& d, const Share& sha
   }
 }
 
-// A part takes two pages, of which the one before the last may still be read by its store.
+// A part takes two pages, of which the one before the last may still be read by its store; half of the part's gelus
+// are computed meanwhile, for more there are not enough registers.
 template <typename T>
 __device__ __forceinline__ void send_both(const CUtensorMap& d, const CUtensorMap& kept, const Share& share,
                                           const float (&sums)[2][96], int lane) {
 #pragma unroll
   for (int part = 0; part < Share::kParts; ++part) {
-    if (lane == 0) tma_store_wait<kPages - 2>();
-    __syncwarp();
 #pragma unroll
-    for (int half : {2 * part, 2 * part + 1})
-      write_both<T>(share, sums[part / 3], half, share.page(2 * part), share.page(2 * part + 1), lane);
+    for (int half : {2 * part, 2 * part + 1}) {
+      BothOfHalf both;
+      both.compute<T>(share, sums[part / 3], half, lane);
+      if (half % 2 == 0) {
+        if (lane == 0) tma_store_wait<kPages - 2>();
+        __syncwarp();
+      }
+      both.write(share.page(2 * part), share.page(2 * part + 1), half, lane);
+    }
     group_publish();
     __syncwarp();
     if (lane != 0) continue;

@@ -10,6 +10,7 @@ namespace vitrail::cuda {
 constexpr int kPageRows = 16, kPageColumns = 64, kPages = 3;
 constexpr uint32_t kPageBytes = kPageRows * kPageColumns * 2;
 constexpr int kRowsBytes = 2 * 192 * 4;  // a warp's copies of bias and scale
+constexpr int kScalesBytes = 2 * 32 * 4;  // of what scales its rows before and after the epilogue
 
 #ifdef __CUDA_ARCH_FEAT_SM90_ALL
 
@@ -20,12 +21,15 @@ struct Share {
   static constexpr int kParts = 6, kAcross = 3, kColumns = kAcross * kPageColumns;
   uint32_t pages, read;  // in shared memory; read: the barriers of what is in flight to the pages
   float *bias, *scale;    // in shared memory too, of the tile's columns
+  float* row_scales;      // the scales of the 32 rows' sums, then what their results are multiplied by
   int row, column;
 
   __device__ uint32_t page(int part) const { return pages + part % kPages * kPageBytes; }
   __device__ uint32_t barrier(int part) const { return read + part % kPages * 8; }
   __device__ int row_of(int part) const { return row + part / kAcross * 64; }
   __device__ int column_of(int part) const { return column + part % kAcross * kPageColumns; }
+  // The row of the matrix that is the i-th of this warp's 32.
+  __device__ int row_at(int i) const { return row + i % kPageRows + i / kPageRows * 64; }
   // Loads a part of what the epilogue reads; one lane calls it, once the page may be overwritten.
   __device__ void load(int part, const CUtensorMap& from) const {
     barrier_arrive_with(barrier(part), kPageBytes);
@@ -65,14 +69,21 @@ __device__ __forceinline__ void fetch_columns(float* to, const Elements& row, in
 __device__ __forceinline__ float2 pair_at(const float* row, int half, int j, int lane) {
   return *reinterpret_cast<const float2*>(row + half % 6 * 32 + 8 * j + lane % 4 * 2);
 }
+// The index of a thread's sums of the j-th eight columns of a half: two of its upper row, or of its lower one.
+__device__ __forceinline__ constexpr int sums_at(int half, int j, int lower) {
+  return (half % 6 * 4 + j) * 4 + lower * 2;
+}
+// The pair of sums of the j-th eight columns of a half, with the bias.
+__device__ __forceinline__ float2 biased(const Share& share, const float (&sums)[96], int half, int j,
+                                         int lower, int lane) {
+  const float2 bias = pair_at(share.bias, half, j, lane);
+  const int s = sums_at(half, j, lower);
+  return {sums[s] + bias.x, sums[s + 1] + bias.y};
+}
 // The address of a lane's line of the q-th 16 columns of a half, in a page.
 __device__ __forceinline__ uint32_t line_at(uint32_t page, int half, int q, int lane) {
   const int line = lane % 16, piece = half % 2 * 4 + 2 * q + lane / 16;
   return page + line * 128 + (piece ^ line % 8) * 16;
-}
-// The index of a thread's sums of the j-th eight columns of a half: two of its upper row, or of its lower one.
-__device__ __forceinline__ constexpr int sums_at(int half, int j, int lower) {
-  return (half % 6 * 4 + j) * 4 + lower * 2;
 }
 
 #endif

@@ -21,8 +21,7 @@ struct RowsArgs {
   Elements x, norm_weight, bias;
   float eps;
   DType as;
-  uint8_t* codes;
-  float* scales;
+  Fp8Matrix out;
 };
 
 // Combines values over the warps of a row, in the same order every time; the whole block takes part.
@@ -125,12 +124,14 @@ __global__ void __launch_bounds__(kMostWarps * 32) rows_kernel(const __grid_cons
     }
   });
   const Fp8Scale scale(join_row(top, p.warps, [](uint32_t a, uint32_t b) { return max(a, b); }));
+  const float squares = p.out.norms ? row.sum([](float x) { return x * x; }) : 0.0f;
   if (!here) return;
-  if (row.lane == 0) p.scales[index] = scale.scale;
+  if (p.out.norms && row.lane == 0) p.out.norms[index] = sqrtf(squares);
+  if (row.lane == 0) p.out.scales[index] = scale.scale;
   row.each([&](int pack) {
 #pragma unroll
     for (int e = 0; e < 8; ++e) row.v[pack][e] = __fmul_rn(row.v[pack][e], scale.inverse);
-    *reinterpret_cast<uint2*>(p.codes + index * p.width + row.column(pack)) = fp8_codes(row.v[pack]);
+    *reinterpret_cast<uint2*>(p.out.codes + index * p.width + row.column(pack)) = fp8_codes(row.v[pack]);
   });
 }
 
@@ -169,15 +170,14 @@ void quantize_rows(Session& session, const Fp8RowsCall& call) {
                       .bias = call.bias,
                       .eps = call.eps,
                       .as = call.as,
-                      .codes = call.out.codes,
-                      .scales = call.out.scales};
+                      .out = call.out};
   kernel_for(call,
              packs)<<<blocks_for(call.rows, threads / (warps * 32)), threads, 0, session.stream>>>(args);
   check_launch("rounding rows to fp8");
 }
 
 Fp8Api fp8_api() {
-  return {.quantize_rows = quantize_rows, .quantize_columns = quantize_columns};
+  return {.quantize_rows = quantize_rows, .find_tops = find_tops, .quantize_columns = quantize_columns};
 }
 
 }  // namespace vitrail::cuda

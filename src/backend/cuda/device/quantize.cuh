@@ -10,5 +10,6 @@ void quantize_rows(Session& session, const Fp8RowsCall& call);
 // codes; returns false, with nothing done, for other rows.
 bool quantize_rows_by_warps(Session& session, const Fp8RowsCall& call);
 void quantize_columns(Session& session, const Fp8ColumnsCall& call);
+void find_tops(Session& session, const Fp8TopsCall& call);
 
 }  // namespace vitrail::cuda

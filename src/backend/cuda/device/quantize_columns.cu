@@ -1,9 +1,10 @@
 // A weight in fp8 for the gradient of x: e4m3 codes of its columns, stored as rows, and one scale per column.
 // The first kernel finds the largest magnitude in slices of each column, the second combines these and
-// rounds.
+// rounds. A third finds what bounds the results of a GEMM.
 #include "backend/cuda/device/elements.cuh"
 #include "backend/cuda/device/fp8.cuh"
 #include "backend/cuda/device/quantize.cuh"
+#include "backend/cuda/device/reduce.cuh"
 #include "backend/cuda/device/session.cuh"
 
 namespace vitrail::cuda {
@@ -81,7 +82,23 @@ __global__ void __launch_bounds__(kThreads) columns_kernel(const ColumnsArgs p) 
 }
 static_assert(kThreads == kTile * (kTile / 16));
 
+__global__ void __launch_bounds__(kThreads)
+    bound_kernel(int64_t n, const float* norms, Elements bias, float* tops) {
+  float norm = 0, top = 0;
+  for (int64_t i = threadIdx.x; i < n; i += kThreads) {
+    norm = fmaxf(norm, norms[i]);
+    if (bias.data) top = fmaxf(top, fabsf(bias.get(i)));
+  }
+  norm = block_max<kThreads>(norm), top = block_max<kThreads>(top);
+  if (threadIdx.x == 0) tops[0] = norm, tops[1] = top;
+}
+
 }  // namespace
+
+void find_tops(Session& session, const Fp8TopsCall& call) {
+  bound_kernel<<<1, kThreads, 0, session.stream>>>(call.n, call.norms, call.bias, call.tops);
+  check_launch("the bound of a result in fp8");
+}
 
 void quantize_columns(Session& session, const Fp8ColumnsCall& call) {
   VT_CHECK(call.rows % 16 == 0 && call.columns % 16 == 0 && call.rows > 0 && call.columns > 0,

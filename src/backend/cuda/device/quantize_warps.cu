@@ -18,8 +18,7 @@ struct WarpRows {
   int chunks;  // chunks of eight elements in a row
   Elements x, norm_weight, bias;
   float eps;
-  uint8_t* codes;
-  float* scales;
+  Fp8Matrix out;
 };
 
 // A staged vector with one f32 per column: the first halves of all chunks, then the second halves, so that
@@ -153,8 +152,12 @@ struct Activate {
 template <int kPacks>
 __device__ void write_codes(const WarpRows& p, int64_t row, const Held<kPacks>& held) {
   const Fp8Scale scale(held.top(p.chunks));
-  if (threadIdx.x % 32 == 0) p.scales[row] = scale.scale;
-  uint2* codes = reinterpret_cast<uint2*>(p.codes) + row * p.chunks;
+  if (threadIdx.x % 32 == 0) p.out.scales[row] = scale.scale;
+  if (p.out.norms) {
+    const float squares = held.sum(p.chunks, [](float x) { return x * x; });
+    if (threadIdx.x % 32 == 0) p.out.norms[row] = sqrtf(squares);
+  }
+  uint2* codes = reinterpret_cast<uint2*>(p.out.codes) + row * p.chunks;
   Held<kPacks>::each(p.chunks, [&](int pack, int chunk) {
     float v[8];
     held.get(pack, v);
@@ -233,8 +236,7 @@ bool quantize_rows_by_warps(Session& session, const Fp8RowsCall& call) {
                       .norm_weight = call.norm_weight,
                       .bias = call.bias,
                       .eps = call.eps,
-                      .codes = call.out.codes,
-                      .scales = call.out.scales};
+                      .out = call.out};
   if (call.norm_weight.data) return launch_packs<Normalise, 1, 2, 3, 4, 5, 6, 8>(session, args);
   if (call.act == Activation::kGeluTanh) return launch_long_too<Activate<GeluTanh>>(session, args);
   if (call.act == Activation::kGeluErf) return launch_long_too<Activate<GeluShort>>(session, args);

@@ -9,8 +9,10 @@
 
 namespace vitrail::cuda {
 
-// A matrix of contiguous rows; a box has `box_rows` rows.
+// A matrix of contiguous rows; a box has `box_rows` rows. Of 8-bit elements (kU8) a box has 128 columns.
 CUtensorMap matrix_map(const Operand& matrix, int64_t rows, int64_t columns, int box_rows);
+// A matrix of 8-bit elements in boxes of 64 columns, whose rows of 64 bytes are permuted accordingly.
+CUtensorMap codes_map(const Operand& matrix, int64_t rows, int64_t columns, int box_rows);
 
 // The rows of every head, with the coordinates {element, row, head, image}. What a box holds beyond the
 // head's rows and elements becomes zero.
