@@ -194,7 +194,8 @@ TEST(GpuPlan, AStepThatDoesNotFitNamesTheOffloadThatWould) {
 
   const TempFolder folder;
   nlohmann::json device = nlohmann::json::parse(to_json(read_device_file(kH200)).dump());
-  device["memory_bytes"] = static_cast<uint64_t>((peak(all) + peak(less)) / 2);
+  const auto foreign = device.value("foreign_bytes", uint64_t{0});
+  device["memory_bytes"] = static_cast<uint64_t>((peak(all) + peak(less)) / 2) + foreign;
   const std::string small = folder.file("small.json", device.dump());
   const auto on_small = [&](const std::vector<std::string>& more) {
     return run_in_process("plan", std::vector<std::string>{"--weights", "rule", "-m", "vit_base_patch16_224",
