@@ -141,6 +141,7 @@ void widen_bf16(const uint16_t* from, float* to, size_t count) {
 }  // namespace
 
 void convert_floats(const void* source, DType from, void* target, DType to, size_t count) {
+  if (count == 0) return;  // nothing may have no address, which memcpy must not be given
   if (from == to) {
     std::memcpy(target, source, count * size_of(from));
     return;
