@@ -280,5 +280,18 @@ TEST(Lion, StandsStillWithoutDirection) {
   EXPECT_EQ(runner.get("w"), (std::vector<double>{0.5, 1, 1.5}));
 }
 
+// Every style of weight decay follows its schedule, coupled decay too.
+TEST(UpdateScale, DecayFollowsItsSchedule) {
+  const auto scale = [](DecayStyle style) {
+    return UpdateScale{.lr_scale = 2, .weight_decay = 0.1, .decay = style, .base_lr = 0.5};
+  };
+  const StepValues step{.lr = 0.25, .decay = 0.5};
+  EXPECT_DOUBLE_EQ(scale(DecayStyle::kCoupled).coupled(step), 0.1 * 0.5);
+  EXPECT_DOUBLE_EQ(scale(DecayStyle::kCoupled).shrink(step), 0);
+  EXPECT_DOUBLE_EQ(scale(DecayStyle::kDecoupled).coupled(step), 0);
+  EXPECT_DOUBLE_EQ(scale(DecayStyle::kDecoupled).shrink(step), 0.25 * 2 * 0.1 * 0.5);
+  EXPECT_DOUBLE_EQ(scale(DecayStyle::kSchedule).shrink(step), 0.25 / 0.5 * 0.1 * 0.5);
+}
+
 }  // namespace
 }  // namespace vitrail

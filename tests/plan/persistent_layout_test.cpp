@@ -35,6 +35,18 @@ TEST(PersistentLayout, PlacesEachNameOnceInItsCategory) {
   EXPECT_THROW(layout.at("v"), Error);
 }
 
+TEST(PersistentLayout, TheHostsBytesArePageLockedOnesToo) {
+  PersistentLayout layout;
+  layout.place(persistent("a"));
+  layout.place(persistent("b"), Home::kHost);
+  layout.place(persistent("c"), Home::kLocked);
+  layout.place(persistent("d"), Home::kLocked);
+  EXPECT_EQ(layout.bytes(Category::kParameters), 64u);
+  EXPECT_EQ(layout.host_bytes(Category::kParameters), 192u);
+  EXPECT_EQ(layout.host_bytes(), 192u);
+  EXPECT_EQ(layout.host_bytes(Category::kOptimizer), 0u);
+}
+
 TEST(PersistentLayout, ANameMeansOneThing) {
   PersistentLayout layout;
   layout.place(persistent("a"));
