@@ -137,5 +137,14 @@ TEST(Executor, CheckedRunFindsTheNodeThatDiffers) {
   }
 }
 
+// What is free changes while the test runs, but not by half.
+TEST(RankContext, RanksOfAHostShareItsMemory) {
+  RankContext rank{DeviceInfo()};
+  const double alone = static_cast<double>(rank.available().bytes);
+  rank.sharing = 4;
+  EXPECT_LT(static_cast<double>(rank.available().bytes), 0.5 * alone);
+  EXPECT_GT(static_cast<double>(rank.available().bytes), 0.1 * alone);
+}
+
 }  // namespace
 }  // namespace vitrail

@@ -223,6 +223,19 @@ TEST_F(CudaImageRecipe, PixelsAreCountedAndASmallDatasetIsKept) {
   EXPECT_TRUE(train(config, work / "run", {.cuda = true}).noted("all 40 of them kept"));
 }
 
+// A dataset is brought to the device in pieces of 16 MiB: this one is two.
+TEST(ImageRecipe, ADatasetOfSeveralPiecesIsKeptWhole) {
+  TrainConfig config = tiny_config(4);
+  config.data.train = "synthetic:3x8x8x4x100000";
+  config.loader.on_device = OnDevice::kOff;
+  const WorkFolder work;
+  const Ran off = train(config, work / "off");
+  config.loader.on_device = OnDevice::kDataset;
+  const Ran on = train(config, work / "on");
+  EXPECT_TRUE(on.noted("all 100000 of them kept"));
+  EXPECT_EQ(on.losses(), off.losses());
+}
+
 TEST(ImageRecipe, ARunResumesInAnotherForm) {
   TrainConfig config = run_config();
   config.loader.on_device = OnDevice::kDataset;
