@@ -8,8 +8,7 @@ namespace vitrail {
 
 const PersistentValue& PersistentLayout::place(const Value& value, Home home) {
   VT_CHECK(value.persistent(), "%s does not persist", value.name.c_str());
-  const auto [found, fresh] = index_.try_emplace(value.name, values_.size());
-  if (!fresh) {
+  if (const auto found = index_.find(value.name); found != index_.end()) {
     const PersistentValue& known = values_[found->second];
     VT_CHECK(known.desc == value.desc && known.category == value.category,
              "%s is kept as %s and wanted as %s", value.name.c_str(), to_string(known.desc).c_str(),
@@ -20,6 +19,7 @@ const PersistentValue& PersistentLayout::place(const Value& value, Home home) {
   size_t& bytes = bytes_[static_cast<size_t>(home)][static_cast<size_t>(value.category)];
   values_.push_back(
       {value.name, value.desc, value.kind, value.category, bytes, false, false, value.logical, home});
+  index_.emplace(value.name, values_.size() - 1);
   bytes += round_up(value.desc.bytes(), Buffer::kAlignment);
   return values_.back();
 }
@@ -37,6 +37,7 @@ const PersistentValue& PersistentLayout::place_inside(const Value& value) {
   const Category category = container.category;
   const Home home = container.home;
   values_.push_back({value.name, value.desc, value.kind, category, offset, true, false, value.logical, home});
+  index_.emplace(value.name, values_.size() - 1);
   return values_.back();
 }
 

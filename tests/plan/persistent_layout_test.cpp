@@ -75,6 +75,7 @@ TEST(PersistentLayout, WhatLiesInAnotherTakesNoBytesOfItsOwn) {
   EXPECT_THROW(layout.place(inner), Error) << "5 of the last 4 elements";
   inner.container = "nowhere";
   EXPECT_THROW(layout.place(inner), Error);
+  EXPECT_FALSE(layout.has("grad/past")) << "what was refused has no place";
 }
 
 // One program adds a bias, the other adds to a sum of its own and to the same bias.
