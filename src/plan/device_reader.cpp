@@ -50,10 +50,10 @@ Json DeviceReader::list(const char* name) const {
 }
 
 void DeviceReader::only(std::initializer_list<const char*> names) const {
-  for (const auto& [name, value] : object.items())
-    if (std::none_of(names.begin(), names.end(), [&](const char* known) { return name == known; }))
-      refuse_device(path,
-                    strf("it has '%s%s', which no device file has", inside.c_str(), shown(name).c_str()));
+  for (const auto& member : object.items())
+    if (std::find(names.begin(), names.end(), member.key()) == names.end())
+      refuse_device(
+          path, strf("it has '%s%s', which no device file has", inside.c_str(), shown(member.key()).c_str()));
 }
 
 }  // namespace vitrail

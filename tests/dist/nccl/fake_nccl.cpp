@@ -192,9 +192,12 @@ FAKE int ncclCommInitRank(void** comm, int size, Id id, int rank) {
   while (cued("init_silence")) std::this_thread::sleep_for(std::chrono::milliseconds(5));
   int number = 0;
   std::memcpy(&number, id.bytes, sizeof number);
-  auto* made = new FakeComm;  // kept for ever: whoever is inside may look at it after an abort
+  // Each is kept for ever, where a leak checker finds it: whoever is inside may look at it after an abort.
+  static auto& all = *new std::vector<FakeComm*>;
+  auto* made = new FakeComm;
   {
     const std::lock_guard lock(state().mutex);
+    all.push_back(made);
     std::shared_ptr<Meeting>& meeting = state().meetings[number];
     if (!meeting) {
       meeting = std::make_shared<Meeting>();
