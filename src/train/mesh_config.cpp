@@ -111,6 +111,16 @@ Mesh mesh_of(const MeshConfig& c, int rank) {
           rank};
 }
 
+std::string needless_text(const MeshConfig& c) {
+  std::vector<std::string> needless;
+  if (c.verify_every > 0 && c.dp * c.tp * c.sp * c.pp == 1)
+    needless.emplace_back("mesh.verify_every compares several ranks");
+  if (c.tokens_on_tp && c.tp == 1) needless.emplace_back("mesh.tokens_on_tp needs mesh.tp above 1");
+  if (c.accumulate == KeptSums::kWhole && (c.zero < 2 || c.dp == 1))
+    needless.emplace_back("mesh.accumulate=whole needs mesh.zero 2 or 3 and mesh.dp above 1");
+  return needless.empty() ? "" : "no effect here: " + join(needless, ", ");
+}
+
 namespace {
 
 // Returns "mesh.stages=blocks.4,blocks.8" for three stages of twelve blocks.
