@@ -93,6 +93,16 @@ TEST(PlanTables, OptionsThatWouldHaveNoEffectAreRefused) {
   }
 }
 
+TEST(PlanTables, SettingsOfRanksThatHaveNoEffectAreSaid) {
+  const std::vector<std::string> words = {"--train",   "-m", "vit_tiny_patch16_224", "--weights", "rule",
+                                          "--classes", "10"};
+  const std::string note = "no effect here: mesh.verify_every compares several ranks";
+  EXPECT_EQ(run_in_process("plan", words).err.find(note), std::string::npos);
+  const std::string said =
+      run_in_process("plan", words + std::vector<std::string>{"--set", "mesh.verify_every=3"}).err;
+  EXPECT_NE(said.find(note), std::string::npos) << said;
+}
+
 // What --recompute and --set mesh.tp say is kept, however it is written.
 TEST(PlanTables, WhatTheCommandNamesIsNotSearched) {
   const std::vector<std::string> tiny = {
