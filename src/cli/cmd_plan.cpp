@@ -6,6 +6,7 @@
 #include "base/text.h"
 #include "cli/cmd_plan.h"
 #include "cli/commands.h"
+#include "cli/deepspeed_choice.h"
 #include "cli/device_choice.h"
 #include "cli/field_settings.h"
 #include "cli/model_choice.h"
@@ -58,9 +59,6 @@ std::vector<TargetRow> rows_of(const Options& options, const std::vector<std::st
 void run_on_all(const Options& options, Console& console) {
   const std::vector<std::string> files =
       named_device_files(options.text("targets"), shipped_places("devices", "configs/devices"));
-  for (const char* name : {"target", "cluster", "dump-after", "wanted-batch", "nodes", "devices",
-                           "one-device-s", "trace", "points"})
-    VT_REQUIRE(!options.given(name), ErrorKind::kUsage, "--targets and --%s ask for different things", name);
   const std::vector<std::string_view> models = split(options.text("model"), ',');
   std::vector<TargetRow> rows;
   for (const std::string_view model : models)
@@ -73,19 +71,15 @@ void run_on_all(const Options& options, Console& console) {
 }
 
 void run_plan(const Options& options, Console& console) {
+  require_one_question(said_by(options));
   if (options.text("parameters") == "table-1") return print_plan(table_one(), console);
   if (options.given("parameters") && asks_for_training(options)) {
-    const PlannedRun run = run_to_plan(options);
-    const RunPlan plan = planned_run(run, options, read_plan_target(options).device);
+    const RunPlan plan = planned_run(options, read_plan_target(options).device);
     return print_plan(parameter_table(plan.setup().step.model), console);
   }
   if (options.given("parameters"))
     return print_plan(parameter_table(choose_model(options, console).config), console);
   if (options.given("targets")) return run_on_all(options, console);
-  VT_REQUIRE(!options.given("figure"), ErrorKind::kUsage, "--figure goes with --targets");
-  for (const char* name : {"nodes", "devices", "one-device-s", "trace", "points"})
-    VT_REQUIRE(options.given("cluster") || !options.given(name), ErrorKind::kUsage,
-               "--%s goes with --cluster", name);
   refuse_other_kind(options, asks_for_training(options));
   if (asks_for_training(options)) return run_train_plan(options, console);
   const ModelChoice choice = choose_model(options, console);
@@ -105,6 +99,10 @@ void run_plan(const Options& options, Console& console) {
                      largest_batch_text(planned.largest_batch).c_str()));
 }
 }  // namespace
+
+Said said_by(const Options& options) {
+  return [&](const std::string& key) { return was_said(options, key); };
+}
 
 PlanTarget read_plan_target(const Options& options) {
   const auto threads = static_cast<int>(options.integer("threads"));

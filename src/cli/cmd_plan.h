@@ -5,6 +5,7 @@
 
 #include "cli/console.h"
 #include "cli/options.h"
+#include "measure/fit_options.h"
 #include "plan/target.h"
 
 namespace vitrail::cli {
@@ -17,6 +18,9 @@ void print_plan(const Plan& plan, Console& console) {
 
 // Returns the target that --target, --device, --threads and --isa name.
 PlanTarget read_plan_target(const Options& options);
+
+// Returns what the command line itself speaks of; refers to the options.
+Said said_by(const Options& options);
 
 void run_train_plan(const Options& options, Console& console);
 

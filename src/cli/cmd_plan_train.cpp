@@ -1,6 +1,5 @@
 #include <nlohmann/json.hpp>
 
-#include "base/error.h"
 #include "base/json_text.h"
 #include "cli/cmd_plan.h"
 #include "cli/deepspeed_choice.h"
@@ -9,7 +8,6 @@
 #include "cli/train_plan.h"
 #include "cli/train_settings.h"
 #include "io/find_model.h"
-#include "measure/fit_options.h"
 #include "measure/run_estimate.h"
 #include "train/config_io.h"
 
@@ -33,16 +31,13 @@ void run_train_plan(const Options& options, Console& console) {
   say_notes(run.deepspeed, options, console);
   const auto networks = shipped_places("networks", "configs/networks");
   if (options.given("wanted-batch")) {
-    for (const char* name : {"one-device-s", "trace", "points"})
-      VT_REQUIRE(!options.given(name), ErrorKind::kUsage, "--%s is of one run, --wanted-batch of many", name);
-    return print_plan(
-        find_fit_options({run.config, run.classes, target, options.integer("wanted-batch"),
-                          options.origin("dtype") > Origin::kConfig, read_cluster(options), networks}),
-        console);
+    return print_plan(find_fit_options({run.config, run.classes, target, options.integer("wanted-batch"),
+                                        said_by(options), read_cluster(options), networks}),
+                      console);
   }
   if (options.given("cluster"))
     return print_plan(plan_cluster(read_cluster(options), networks,
-                                   {run.config, run.classes, target, !options.given("mesh")}),
+                                   {run.config, run.classes, target, !names_a_mesh(said_by(options))}),
                       console);
   const RunPlan plan = planned_run(run, options, device);
   for (const std::string& note : plan.notes()) console.say(note);

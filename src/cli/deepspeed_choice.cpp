@@ -38,6 +38,10 @@ GivenBy giver(const Options& options, const std::string& key) {
 
 }  // namespace
 
+bool was_said(const Options& options, const std::string& key) {
+  return giver(options, key) == GivenBy::kCommand;
+}
+
 OptionSpec deepspeed_option() {
   return {.name = "deepspeed",
           .help =

@@ -19,11 +19,6 @@ bool was_given(const Options& options, std::string_view name) {
   return options.declared(name) && options.given(name) && options.origin(name) > Origin::kDefault;
 }
 
-// Whether it was given by more than a config file.
-bool was_said(const Options& options, std::string_view name) {
-  return was_given(options, name) && options.origin(name) > Origin::kConfig;
-}
-
 // Applies --model: the architecture of a file, or one by name. The default model is used only where no other
 // setting names a model; one that the command names replaces that of a config file with its dimensions.
 void take_model(const Options& options, ModelSettings& model) {

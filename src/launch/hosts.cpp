@@ -57,6 +57,14 @@ void add_line(Hosts& hosts, const std::string& line, const std::string& where) {
   add(hosts, name, slots, where);
 }
 
+// Whether a word is meant as a file: with a folder, or with an ending that no host has.
+bool looks_like_file(const std::string& value) {
+  const std::string ending = std::filesystem::path(value).extension();
+  for (const char* known : {".txt", ".hosts", ".hostfile", ".machines", ".list", ".conf", ".cfg"})
+    if (ending == known) return true;
+  return value.find('/') != std::string::npos;
+}
+
 Hosts from_file(const std::string& path) {
   Hosts hosts{.text = path, .is_file = true};
   std::istringstream lines(read_file(path, kMostBytes));
@@ -78,8 +86,9 @@ Hosts hosts_from(const std::string& value) {
   std::error_code unknown;
   if (value.empty()) return {};
   if (std::filesystem::exists(value, unknown)) return from_file(value);
-  VT_REQUIRE(value.find('/') == std::string::npos, ErrorKind::kUsage, "--hosts %s: there is no such file",
-             quoted(value).c_str());
+  if (looks_like_file(value))
+    throw Error(ErrorKind::kUsage, strf("--hosts %s: there is no such file", quoted(value).c_str()),
+                "a file with lines as \"vt1 slots=2\", or the hosts themselves: --hosts vt1:2,vt2:2");
   Hosts hosts{.text = value};
   for (const std::string_view piece : split(value, ',')) {
     const std::string one(piece);

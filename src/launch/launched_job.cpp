@@ -154,8 +154,9 @@ JobEnd run_once(const LaunchRequest& request, const LaunchPlan& plan, const live
   if (silent.empty()) return LaunchedJob(plan, watch, signals).run();
   const auto nobody = std::vector<std::string>(static_cast<size_t>(request.ranks));
   return {exit_code(ErrorKind::kDevice),
-          strf("no command can be started on %s of %s: no answer within %.0f s, or a refusal (above)",
-               shown(join(silent, ", ")).c_str(), shown(request.hosts.text).c_str(), kAnswer),
+          strf("no command can be started on %s of %s: no answer within %.0f s, or a refusal (above)%s",
+               shown(join(silent, ", ")).c_str(), shown(request.hosts.text).c_str(), kAnswer,
+               silent[0] == request.hosts.text ? "; there is no file of that name, either" : ""),
           0,
           restarted ? first_rank_of(silent[0], request.hosts) : -1,
           nobody,

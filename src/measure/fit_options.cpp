@@ -49,8 +49,7 @@ class Search {
     for (const ComputeType dtype : types())
       for (const MeshConfig& mesh : meshes())
         for (const Offload offload : offloads())
-          for (const Recompute level :
-               {Recompute::kNone, Recompute::kCheap, Recompute::kMlp, Recompute::kBlock}) {
+          for (const Recompute level : levels()) {
             TrainConfig config = q_.config;
             config.mesh = mesh;
             config.mesh.offload = offload;
@@ -76,7 +75,7 @@ class Search {
   // The types that the device's file has a rate of, and the config's own.
   std::vector<ComputeType> types() const {
     const ComputeType own = q_.config.train.dtype;
-    if (q_.keep_dtype) return {own};
+    if (q_.said("train.dtype")) return {own};
     const Roofline known = q_.target.file->roofline(q_.target.device.threads);
     std::vector<ComputeType> types;
     for (const ComputeType type :
@@ -85,8 +84,13 @@ class Search {
     return types;
   }
 
+  std::vector<Recompute> levels() const {
+    if (q_.said("train.recompute")) return {q_.config.train.recompute};
+    return {Recompute::kNone, Recompute::kCheap, Recompute::kMlp, Recompute::kBlock};
+  }
+
   std::vector<Offload> offloads() const {
-    if (q_.target.device.shares_host_memory) return {q_.config.mesh.offload};
+    if (q_.target.device.shares_host_memory || q_.said("mesh.offload")) return {q_.config.mesh.offload};
     return {Offload::kNone, Offload::kOptimizer, Offload::kParameters};
   }
 
@@ -99,7 +103,10 @@ class Search {
     one.mesh = MeshConfig();
     one.train.batch = one.train.accumulation = 0, one.train.micro_batch = 1;
     const RunPlan alone(one, q_.classes, backend_, q_.target.device, RankPlace{});
-    return sensible_meshes(usual, alone.setup().step.model, nodes_, devices_, false);
+    auto meshes = sensible_meshes(usual, alone.setup().step.model, nodes_, devices_, false);
+    if (q_.said("mesh.zero"))
+      std::erase_if(meshes, [&](const MeshConfig& mesh) { return mesh.zero != usual.zero; });
+    return meshes;
   }
 
   // The rank whose part is the largest.

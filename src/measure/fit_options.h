@@ -1,9 +1,10 @@
 // The ways to make a wanted batch fit a device, or several: number types, recomputation, micro-batches, what
-// lies on the host, ZeRO and meshes, each planned as a run would be and ranked by its predicted time. Knows
-// no option and prints nothing.
+// lies on the host, ZeRO and meshes, each planned as a run would be and ranked by its predicted time. Prints
+// nothing.
 #pragma once
 
 #include <filesystem>
+#include <functional>
 #include <nlohmann/json_fwd.hpp>
 #include <optional>
 #include <string>
@@ -15,12 +16,23 @@
 
 namespace vitrail {
 
+// Whether the command line itself, no config file, speaks of an option ("targets") or a setting
+// ("mesh.zero").
+using Said = std::function<bool(const std::string& key)>;
+
+// Throws Error(kUsage) where options of `plan` ask for different things, or one would have no effect.
+void require_one_question(const Said& said);
+
+// Whether a cluster is planned with the mesh of the run, not with all that are sensible.
+bool names_a_mesh(const Said& said);
+
 struct FitRequest {
   TrainConfig config;  // what is not drawn stays as it is here
   std::optional<int64_t> classes;
-  PlanTarget target;        // with a device file
-  int64_t batch = 0;        // images an update
-  bool keep_dtype = false;  // draw no other number type than the config's
+  PlanTarget target;  // with a device file
+  int64_t batch = 0;  // images an update
+  // What it says of train.dtype, train.recompute, mesh.offload and mesh.zero is kept, not drawn.
+  Said said = [](const std::string&) { return false; };
   // The devices: a node of as many as config.mesh has ranks, or the cluster that is named, whose network is
   // then part of the times.
   ClusterSettings cluster = {};

@@ -42,8 +42,11 @@ std::string exchanged(const ExecutionPlan& plan, const Mesh& mesh) {
   return text.empty() ? "nothing: each has its own images" : text;
 }
 
-// Returns "12.3 ms a run, 81.3 img/s", from the target's speed.
+// Returns "12.3 ms a run, 81.3 img/s", from the target's speed; without one, what would bring a time.
 std::string time_text(const ExecutionPlan& plan, const PlanTarget& target, double images) {
+  if (!target.file)
+    return "not known without a device file of what it runs on: vitrail bench calibrate --out FILE measures "
+           "this machine, --target FILE takes it";
   const double seconds = run_seconds(plan, *target.file);
   return strf("%s a run, %s img/s; %s", format_seconds(seconds).c_str(), format_si(images / seconds).c_str(),
               basis_text(*target.file, gemm_type(plan.program)).c_str()) +
@@ -115,7 +118,7 @@ std::string to_text(const InferencePlan& p) {
     rows.emplace_back("ranks exchange", exchanged(plan, mesh));
   }
   if (target.foreign_bytes > 0) rows.emplace_back("foreign", foreign_text(target.foreign_bytes));
-  if (target.file) rows.emplace_back("time", time_text(plan, target, images));
+  rows.emplace_back("time", time_text(plan, target, images));
   return format_pairs(rows) + "\n" + memory_table(rows_of(memory), memory.peak_bytes());
 }
 

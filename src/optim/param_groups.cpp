@@ -52,6 +52,21 @@ bool is_vector(const NamedParam& param) {
   return param.desc.shape.rank() <= 1 || param.name.ends_with(".bias");
 }
 
+// Whether a pattern of everything comes last: nothing behind it trains again, whatever the model's names are.
+bool freezes_all(const Patterns& freeze) {
+  bool all = false;
+  for (const std::string& pattern : freeze)
+    all = negated(pattern) ? false : all || pattern.find_first_not_of('*') == pattern.npos;
+  return all;
+}
+
+[[noreturn]] void refuse_frozen(const std::string& what) {
+  throw Error(
+      ErrorKind::kConfig, what + ": nothing is left to train",
+      "a pattern behind it that trains again, as !head.*, or params.linear_probe=true instead: the heads "
+      "alone");
+}
+
 }  // namespace
 
 void validate(const ParamGroupConfig& c) {
@@ -63,6 +78,7 @@ void validate(const ParamGroupConfig& c) {
   for (const std::string& pattern : c.freeze)
     VT_REQUIRE(!bare(pattern).empty(), ErrorKind::kConfig,
                "params.freeze has the empty pattern %s; expected a name", quoted(pattern).c_str());
+  if (freezes_all(c.freeze)) refuse_frozen("params.freeze leaves every parameter as it is");
 }
 
 // Matches greedily with one point to backtrack to: the last `*` seen takes one character more whenever the
@@ -106,8 +122,7 @@ std::vector<TrainedParam> group_params(const std::vector<NamedParam>& params, co
     const auto above = static_cast<double>(depth + 1 - layer_of(p.name, depth));
     trained.push_back({p.name, p.desc, std::pow(config.layer_decay, above), decays ? weight_decay : 0});
   }
-  VT_REQUIRE(!trained.empty(), ErrorKind::kConfig, "all %zu parameters are frozen; expected some to train",
-             params.size());
+  if (trained.empty()) refuse_frozen(strf("params.freeze fits all %zu parameters", params.size()));
   return trained;
 }
 

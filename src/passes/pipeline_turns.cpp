@@ -20,11 +20,16 @@ void require_fitting(const PipelineShape& s) {
         s.chunks, enum_name(s.schedule));
     return;
   }
-  VT_REQUIRE(
-      s.micros % s.stages == 0, ErrorKind::kConfig,
-      "mesh.schedule=interleaved takes micro-batches in groups of mesh.pp: train.accumulation %lld is no "
-      "multiple of %d",
-      static_cast<long long>(s.micros), s.stages);
+  if (s.micros % s.stages == 0) return;
+  const int64_t above = (s.micros / s.stages + 1) * s.stages;
+  throw Error(
+      ErrorKind::kConfig,
+      strf(
+          "mesh.schedule=interleaved takes micro-batches in groups of mesh.pp: train.accumulation %lld is no "
+          "multiple of %d",
+          static_cast<long long>(s.micros), s.stages),
+      strf("train.accumulation=%lld, or mesh.schedule=1f1b with mesh.virtual_stages=1",
+           static_cast<long long>(above)));
 }
 
 // Number k of a stage's forward halves: chunks take turns after as many micro-batches as there are stages.

@@ -65,9 +65,13 @@ class Cutter {
 }  // namespace
 
 void require_cuts(const std::vector<int>& begins, int blocks, int chunks) {
-  VT_REQUIRE(chunks <= blocks, ErrorKind::kConfig,
-             "a pipeline of %d stages (mesh.pp x mesh.virtual_stages) for %d blocks: each needs one at least",
-             chunks, blocks);
+  if (chunks > blocks)
+    throw Error(
+        ErrorKind::kConfig,
+        strf("a pipeline of %d stages (mesh.pp x mesh.virtual_stages) for %d blocks: each needs one at least",
+             chunks, blocks),
+        strf("mesh.pp x mesh.virtual_stages of %d at most, as mesh.pp=%d with mesh.virtual_stages=1", blocks,
+             blocks));
   if (begins.empty()) return;
   bool rises = static_cast<int>(begins.size()) == chunks - 1;
   for (size_t i = 0; i < begins.size(); ++i)

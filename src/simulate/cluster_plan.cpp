@@ -213,15 +213,18 @@ ClusterQuestion question_of(const ClusterSettings& settings, const std::vector<s
   if (!run.target.file)
     throw Error(ErrorKind::kConfig, "--cluster needs the speed of its devices",
                 "--target h200, or a file that bench calibrate wrote");
-  const auto require = [](const char* name, double value, double least, double most) {
+  const auto require = [](const char* name, double value, double least, double most, const char* hint) {
     if (value >= least && value <= most) return;
     throw Error(ErrorKind::kConfig, strf("--%s is %.10g; expected %.10g to %.10g", name, value, least, most),
-                "--nodes 4 --devices 8: nodes, and devices of each");
+                hint);
   };
-  require("nodes", static_cast<double>(settings.nodes), 1, 1 << 20);
-  require("devices", static_cast<double>(settings.devices), 1, 1024);
-  require("nodes times --devices", static_cast<double>(settings.nodes * settings.devices), 1, 1 << 22);
-  require("one-device-s", settings.one_device_s, 0, 1e6);
+  constexpr char kSizes[] = "--nodes 4 --devices 8: nodes, and devices of each";
+  require("nodes", static_cast<double>(settings.nodes), 1, 1 << 20, kSizes);
+  require("devices", static_cast<double>(settings.devices), 1, 1024, kSizes);
+  require("nodes times --devices", static_cast<double>(settings.nodes * settings.devices), 1, 1 << 22,
+          kSizes);
+  require("one-device-s", settings.one_device_s, 0, 1e6,
+          "--one-device-s 0.25: seconds of a measured update; 0: as predicted for --target");
   ClusterQuestion question{run, read_network(find_network(settings.cluster, places)), settings.nodes,
                            settings.devices};
   question.backend = &find_backend(run.target.device.backend);

@@ -111,16 +111,36 @@ Mesh mesh_of(const MeshConfig& c, int rank) {
           rank};
 }
 
+std::string needless_text(const MeshConfig& c) {
+  std::vector<std::string> needless;
+  if (c.verify_every > 0 && c.dp * c.tp * c.sp * c.pp == 1)
+    needless.emplace_back("mesh.verify_every compares several ranks");
+  if (c.tokens_on_tp && c.tp == 1) needless.emplace_back("mesh.tokens_on_tp needs mesh.tp above 1");
+  if (c.accumulate == KeptSums::kWhole && (c.zero < 2 || c.dp == 1))
+    needless.emplace_back("mesh.accumulate=whole needs mesh.zero 2 or 3 and mesh.dp above 1");
+  return needless.empty() ? "" : "no effect here: " + join(needless, ", ");
+}
+
 namespace {
 
+// Returns "mesh.stages=blocks.4,blocks.8" for three stages of twelve blocks.
+std::string stages_example(int blocks, int stages) {
+  std::string text;
+  for (int i = 1; i < stages; ++i)
+    text += strf("%sblocks.%d", i > 1 ? "," : "mesh.stages=", static_cast<int>(int64_t{i} * blocks / stages));
+  return text;
+}
+
 // "blocks.3" is 3.
-int block_named(const std::string& name) {
+int block_named(const std::string& name, const std::string& example) {
   constexpr std::string_view kPrefix = "blocks.";
   const auto number =
       name.starts_with(kPrefix) ? parse_integer(name.substr(kPrefix.size())) : std::optional<int64_t>();
   if (!number || *number < 0 || *number > 1 << 16)
-    throw Error(ErrorKind::kConfig, strf("mesh.stages names %s", quoted(name).c_str()),
-                "a stage begins at a block, as blocks.3");
+    throw Error(
+        ErrorKind::kConfig,
+        strf("mesh.stages names %s; expected the block at which a stage begins", quoted(name).c_str()),
+        example + ": a block for each stage behind the first");
   return static_cast<int>(*number);
 }
 
@@ -133,10 +153,12 @@ StageOptions stages_of(const MeshConfig& c, int64_t accumulation, int64_t blocks
                "mesh.stages and mesh.virtual_stages are of a pipeline, and mesh.pp is 1");
     return StageOptions{};
   }
+  const auto depth = static_cast<int>(blocks), chunks = static_cast<int>(c.pp * c.virtual_stages);
+  require_cuts({}, depth, chunks);
   for (const std::string& names : c.stages)
     for (const std::string_view name : split(names, ','))
-      stages.begins.push_back(block_named(std::string(name)));
-  require_cuts(stages.begins, static_cast<int>(blocks), static_cast<int>(c.pp * c.virtual_stages));
+      stages.begins.push_back(block_named(std::string(name), stages_example(depth, chunks)));
+  require_cuts(stages.begins, depth, chunks);
   VT_REQUIRE(
       c.zero <= 1, ErrorKind::kConfig,
       "mesh.zero is %lld with mesh.pp %lld: a pipeline keeps its gradients and parameters whole until the "

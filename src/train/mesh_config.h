@@ -89,6 +89,8 @@ void validate(const MeshConfig& config);
 // its product is not the number of ranks.
 MeshConfig resolved(MeshConfig config, int world);
 Mesh mesh_of(const MeshConfig& config, int rank);
+// Names the settings that a mesh with all its sizes has nothing for; empty: none.
+std::string needless_text(const MeshConfig& config);
 // The stages of a pipeline of `accumulation` micro-batches; throws Error(kConfig) when the model's blocks do
 // not make as many, or something else of the settings does not go with a pipeline.
 StageOptions stages_of(const MeshConfig& config, int64_t accumulation, int64_t blocks);

@@ -149,6 +149,7 @@ void RunPlan::set_up_run(TrainConfig config, std::optional<int64_t> asked, RankP
   notes_.push_back(strf("no data: %lld classes assumed%s", static_cast<long long>(classes),
                         asked ? "" : ", the config's or the model's own; --classes gives another number"));
   setup_ = set_up(config, device_, place);
+  if (const std::string text = needless_text(setup_.config.mesh); !text.empty()) notes_.push_back(text);
 }
 
 StepPlan RunPlan::plan(const StepConfig& config) const {

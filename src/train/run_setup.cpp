@@ -175,6 +175,7 @@ void describe(RunSetup& setup) {
              "augment.hflip=0",
              setup.config.augment.hflip));
   describe_shares(setup);
+  if (const std::string text = needless_text(setup.config.mesh); !text.empty()) setup.notes.push_back(text);
   describe_stages(setup);
   int64_t trained = 0;
   for (const TrainedParam& param : setup.step.trained) trained += param.desc.elems();

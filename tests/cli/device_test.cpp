@@ -21,6 +21,16 @@ TEST(DevicePath, EveryDeviceOfTheTreeIsReadAndPlannedFor) {
   }
 }
 
+// No device file is of the reference backend.
+TEST(DevicePath, AnInferenceWithoutADeviceFileSaysWhatBringsATime) {
+  const std::vector<std::string> words = {"--weights", "rule", "--model", "vit_tiny_patch16_224",
+                                          "--backend", "ref"};
+  const std::string text = run_in_process("plan", words, false).out;
+  EXPECT_NE(text.find("not known without a device file"), std::string::npos) << text;
+  EXPECT_NE(text.find("vitrail bench calibrate --out FILE"), std::string::npos) << text;
+  EXPECT_FALSE(run_in_process("plan", words).json().contains("run_s"));
+}
+
 // The device has 100 GFLOP/s, f32 GEMMs at half of it, and memory so fast that arithmetic decides.
 nlohmann::json easy_device() {
   return nlohmann::json::parse(

@@ -71,6 +71,56 @@ TEST(PlanTables, AWantedBatchIsRankedByTime) {
   for (const auto& way : one["ways"]) EXPECT_EQ(way["dtype"], "f32");
 }
 
+TEST(PlanTables, OptionsThatWouldHaveNoEffectAreRefused) {
+  const std::vector<std::string> wanted = {"--target", "t4", "--wanted-batch", "64"};
+  const std::vector<std::string> cluster = {"--target", "t4", "--cluster", "dgx-a100"};
+  const std::tuple<std::vector<std::string>, std::string, std::string> cases[] = {
+      {{"--parameters", "--targets", "t4"}, "--parameters", "--targets"},
+      {{"--parameters", "--target", "t4", "--cluster", "dgx-a100"}, "--parameters", "--cluster"},
+      {{"--targets", "t4", "--wanted-batch", "64"}, "--targets", "--wanted-batch"},
+      {{"--targets", "t4", "--nodes", "2"}, "--nodes", "--cluster"},
+      {wanted + std::vector<std::string>{"--batch", "8"}, "--wanted-batch", "--batch"},
+      {wanted + std::vector<std::string>{"--set", "train.accumulation=2"}, "--wanted-batch",
+       "--set train.accumulation"},
+      {wanted + std::vector<std::string>{"--dump-after", "fuse"}, "--wanted-batch", "--dump-after"},
+      {cluster + std::vector<std::string>{"--dump-after", "fuse"}, "--cluster", "--dump-after"}};
+  for (const auto& [words, one, other] : cases) {
+    const Error error = error_of("plan", std::vector<std::string>{"-m", "vit_tiny_patch16_224"} + words);
+    EXPECT_EQ(error.kind(), ErrorKind::kUsage) << error.what();
+    EXPECT_NE(error.message().find(one), std::string::npos) << error.what();
+    EXPECT_NE(error.message().find(other), std::string::npos) << error.what();
+    EXPECT_FALSE(error.hint().empty()) << error.what();
+  }
+}
+
+TEST(PlanTables, SettingsOfRanksThatHaveNoEffectAreSaid) {
+  const std::vector<std::string> words = {"--train",   "-m", "vit_tiny_patch16_224", "--weights", "rule",
+                                          "--classes", "10"};
+  const std::string note = "no effect here: mesh.verify_every compares several ranks";
+  EXPECT_EQ(run_in_process("plan", words).err.find(note), std::string::npos);
+  const std::string said =
+      run_in_process("plan", words + std::vector<std::string>{"--set", "mesh.verify_every=3"}).err;
+  EXPECT_NE(said.find(note), std::string::npos) << said;
+}
+
+// What --recompute and --set mesh.tp say is kept, however it is written.
+TEST(PlanTables, WhatTheCommandNamesIsNotSearched) {
+  const std::vector<std::string> tiny = {
+      "-m", "vit_tiny_patch16_224", "--weights", "rule", "--classes", "10", "--target", kH200};
+  for (const auto& words :
+       {std::vector<std::string>{"--recompute", "block"}, {"--set", "train.recompute=block"}}) {
+    const auto ways = run_in_process("plan", tiny + std::vector<std::string>{"--wanted-batch", "64"} + words)
+                          .json()["ways"];
+    ASSERT_FALSE(ways.empty());
+    for (const auto& way : ways) EXPECT_EQ(way["settings"]["train"]["recompute"], "block");
+  }
+  const std::vector<std::string> cluster = {"--cluster", "dgx-a100", "--devices", "6", "--batch", "8"};
+  const auto set = run_in_process("plan", tiny + cluster + std::vector<std::string>{"--set", "mesh.tp=3"});
+  const auto flag = run_in_process("plan", tiny + cluster + std::vector<std::string>{"--mesh", "tp=3"});
+  EXPECT_EQ(set.out, flag.out);
+  EXPECT_EQ(set.json()["meshes"].size(), 1u) << set.out;
+}
+
 TEST(PlanTables, ParametersByPart) {
   const auto parts =
       run_in_process("plan", {"-m", "vit_base_patch16_224", "--weights", "rule", "--parameters"}).json();

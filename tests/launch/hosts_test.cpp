@@ -57,6 +57,15 @@ TEST(Hosts, WhatIsWrongIsNamedWithItsLine) {
   }
   for (const char* list : {"a:0", "a:x", "a,,b", ":2", "-x:1", "/nowhere/hosts", "a:1:"})
     EXPECT_THROW(hosts_from(list), Error) << list;
+  for (const char* missing : {"no_such_hosts.txt", "./no_such_hosts", "cluster.hostfile"}) try {
+      hosts_from(missing);
+      ADD_FAILURE() << missing;
+    } catch (const Error& error) {
+      EXPECT_EQ(error.kind(), ErrorKind::kUsage);
+      EXPECT_NE(error.message().find(missing), std::string::npos) << error.what();
+      EXPECT_NE(error.hint().find("vt1 slots=2"), std::string::npos) << error.what();
+    }
+  EXPECT_EQ(text_of(hosts_from("vt1.example.org:2")), "vt1.example.org 2; list");
 }
 
 TEST(Hosts, MoreRanksThanSlotsAreRefused) {

@@ -97,15 +97,35 @@ TEST(FitOptions, MeasuresThatNothingNeedsAreNotDrawn) {
     EXPECT_EQ(row.config.train.recompute, Recompute::kNone);
     EXPECT_EQ(row.config.mesh.offload, Offload::kNone);
   }
-  request.keep_dtype = true;
+  request.said = [](const std::string& key) { return key == "train.dtype"; };
   EXPECT_EQ(find_fit_options(request).rows.size(), 1u);
+}
+
+TEST(FitOptions, WhatTheCommandLineSaysIsNotDrawn) {
+  FitRequest request = request_of("t4", 150 * kMiB, 256, "dp=2");
+  request.config.train.recompute = Recompute::kBlock;
+  request.config.mesh.offload = Offload::kOptimizer;
+  request.config.mesh.zero = 1;
+  for (const char* said : {"train.recompute", "mesh.offload", "mesh.zero"}) {
+    request.said = [&](const std::string& key) { return key == said; };
+    const FitOptions found = find_fit_options(request);
+    ASSERT_FALSE(found.rows.empty()) << said;
+    for (const FitOption& row : found.rows) {
+      const std::string way = said + settings_of(row).dump();
+      const bool kept = said == std::string("train.recompute")
+                            ? row.config.train.recompute == Recompute::kBlock
+                        : said == std::string("mesh.offload") ? row.config.mesh.offload == Offload::kOptimizer
+                                                              : row.config.mesh.zero == 1;
+      EXPECT_TRUE(kept) << way;
+    }
+  }
 }
 
 TEST(FitOptions, RanksShareOutWhatOneCannotHold) {
   FitRequest request = request_of("h200", 60 * kMiB, 64, "dp=5");
   EXPECT_THROW(find_fit_options(request), Error);  // neither 64 images nor three heads divide by five
   request = request_of("h200", 60 * kMiB, 96, "dp=3");
-  request.keep_dtype = true;
+  request.said = [](const std::string& key) { return key == "train.dtype"; };
   const FitOptions found = find_fit_options(request);
   ASSERT_FALSE(found.rows.empty());
   expect_runs(request, found);
@@ -128,7 +148,7 @@ TEST(FitOptions, RanksShareOutWhatOneCannotHold) {
 // The cluster's plan has the host's part of an update, which is counted once.
 TEST(FitOptions, AnOffloadOverANetworkTakesAsLongAsTheClusterSays) {
   FitRequest request = request_of("h200", 60 * kMiB, 3072, "dp=3");
-  request.keep_dtype = true;
+  request.said = [](const std::string& key) { return key == "train.dtype"; };
   request.cluster.cluster = "cloud-t4", request.cluster.nodes = 3, request.cluster.devices = 1;
   request.networks = {VT_SOURCE_DIR "/configs/networks"};
   int offloads = 0;

@@ -104,6 +104,17 @@ TEST(Freeze, RefusesPatternsThatFitNothingAndNothingToTrain) {
     EXPECT_THROW(group_params(kParams, {.freeze = freeze}, 0), Error) << freeze[0];
   EXPECT_THROW(validate(ParamGroupConfig{.freeze = {"*"}, .linear_probe = true}), Error);
   EXPECT_THROW(validate(ParamGroupConfig{.layer_decay = 0}), Error);
+  // Everything is refused before names are known, unless something trains again behind it.
+  for (const std::vector<std::string>& freeze :
+       {std::vector<std::string>{"*"}, {"!head.*", "**"}, {"*", "head.bias"}})
+    try {
+      validate(ParamGroupConfig{.freeze = freeze});
+      ADD_FAILURE() << freeze[0];
+    } catch (const Error& error) {
+      EXPECT_NE(error.hint().find("!head.*"), std::string::npos) << error.what();
+    }
+  validate(ParamGroupConfig{.freeze = {"*", "!head.*"}});
+  validate(ParamGroupConfig{.freeze = {"*", "!head.*", "head.bias"}});
   EXPECT_THROW(validate(ParamGroupConfig{.layer_decay = 1.5}), Error);
 }
 

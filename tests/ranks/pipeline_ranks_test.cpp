@@ -130,23 +130,27 @@ TEST(PipelineRanks, AStageHoldsItsBlocksAlone) {
 struct Refusal {
   const char* words;
   void (*change)(TrainConfig&);
+  const char* remedy = "";
 };
 
 TEST(PipelineRanks, RefusesWhatDoesNotFit) {
   const Refusal refusals[] = {
-      {"8 stages (mesh.pp x mesh.virtual_stages) for 4 blocks", [](TrainConfig& c) { c.mesh.pp = 8; }},
+      {"8 stages (mesh.pp x mesh.virtual_stages) for 4 blocks", [](TrainConfig& c) { c.mesh.pp = 8; },
+       "mesh.pp=4 with mesh.virtual_stages=1"},
       {"no multiple of 2",
        [](TrainConfig& c) {
          c.mesh.pp = c.mesh.virtual_stages = 2, c.mesh.schedule = PipelineSchedule::kInterleaved;
          c.train.accumulation = 3;
-       }},
+       },
+       "train.accumulation=4"},
       {"mesh.schedule=interleaved several", [](TrainConfig& c) { c.mesh.pp = c.mesh.virtual_stages = 2; }},
       {"mesh.pp is 1", [](TrainConfig& c) { c.mesh.stages = {"blocks.1"}; }},
       {"mesh.stages names 2 blocks; expected 1",
        [](TrainConfig& c) {
          c.mesh.pp = 2, c.mesh.stages = {"blocks.1", "blocks.2"};
        }},
-      {"mesh.stages names \"encoder\"", [](TrainConfig& c) { c.mesh.pp = 2, c.mesh.stages = {"encoder"}; }},
+      {"mesh.stages names \"encoder\"", [](TrainConfig& c) { c.mesh.pp = 2, c.mesh.stages = {"encoder"}; },
+       "mesh.stages=blocks.2:"},
       {"mesh.zero is 2", [](TrainConfig& c) { c.mesh.pp = 2, c.mesh.zero = 2; }},
       {"a teacher does not run",
        [](TrainConfig& c) { c.mesh.pp = 2, c.distill.kind = DistillKind::kSoft, c.distill.teacher = "x"; }},
@@ -162,6 +166,7 @@ TEST(PipelineRanks, RefusesWhatDoesNotFit) {
     } catch (const Error& error) {
       EXPECT_EQ(error.kind(), ErrorKind::kConfig);
       EXPECT_NE(std::string(error.what()).find(refusal.words), std::string::npos) << error.what();
+      EXPECT_NE(error.hint().find(refusal.remedy), std::string::npos) << error.what();
     }
   }
 }

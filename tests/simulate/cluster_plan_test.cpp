@@ -72,6 +72,14 @@ TEST(ClusterPlan, FollowsAMeasuredDevice) {
   EXPECT_NEAR(planned("dp=8", settings, config).rows.at(0).compute_s, 2.5, 0.01);
   settings.devices = 1;
   EXPECT_NEAR(planned("dp=1", settings, config).rows.at(0).compute_s, 2.5, 1e-9);
+  settings.one_device_s = -1;
+  try {
+    planned("dp=1", settings, config);
+    ADD_FAILURE() << "not refused";
+  } catch (const Error& error) {
+    EXPECT_NE(error.message().find("--one-device-s is -1; expected 0 to 1000000"), std::string::npos);
+    EXPECT_NE(error.hint().find("seconds of a measured update"), std::string::npos) << error.what();
+  }
 }
 
 TEST(ClusterPlan, ComparesEveryMeshAtOneBatch) {

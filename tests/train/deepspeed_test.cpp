@@ -140,6 +140,7 @@ TEST(DeepSpeed, KeysBecomeSettings) {
   const Row rows[] = {
       {R"("gradient_clipping": 0.5)", "optim.clip_norm", "0.5"},
       {R"("steps_per_print": 7)", "train.log_every", "7"},
+      {R"("steps_per_print": 1e10)", "train.log_every", "10000000000"},
       {R"("tensorboard": {"enabled": false})", "train.tensorboard", "false"},
       {R"("bf16": {"enabled": true})", "train.dtype", "\"bf16\""},
       {R"("bfloat16": {"enabled": true})", "train.dtype", "\"bf16\""},
@@ -249,6 +250,19 @@ TEST(DeepSpeed, KeysThatWouldChangeTheResultAreRefusedByName) {
     EXPECT_NE(error.message().find("amp: "), std::string::npos);
     EXPECT_NE(error.message().find("elasticity: "), std::string::npos);
   }
+}
+
+TEST(DeepSpeed, BoundsAreWrittenInFullAndOddValuesAreNamed) {
+  const Error large = error_of(R"({"train_batch_size": 2000000})");
+  EXPECT_EQ(large.hint(), "expected a whole number from 1 to 1048576") << large.what();
+  const Error set = error_of("{}", with_batch(2'000'000, 1));
+  EXPECT_EQ(set.hint(), "expected 1 to 1048576") << set.what();
+  for (const char* value : {"[]", "\"no\""}) {
+    const auto reading = translated(R"({"train_batch_size": 4, "elasticity": )" + std::string(value) + "}");
+    EXPECT_NE(text_of(reading, "elasticity").find("elasticity has no effect"), std::string::npos) << value;
+  }
+  EXPECT_EQ(text_of(translated(R"({"train_batch_size": 4, "elasticity": {"enabled": false}})"), "elasticity"),
+            "");
 }
 
 TEST(DeepSpeed, AutoIsTheConfigsValueAndIsShown) {

@@ -100,6 +100,20 @@ TEST(Setup, ABatchLargerThanTheDataIsMentioned) {
   }
 }
 
+TEST(Setup, SettingsOfRanksThatHaveNoEffectAreNamedOnce) {
+  TrainConfig config = tiny_config(1);
+  EXPECT_FALSE(notes(config, "no effect here"));
+  config.mesh.verify_every = 2;
+  EXPECT_TRUE(notes(config, "no effect here: mesh.verify_every compares several ranks"));
+  config.mesh.tokens_on_tp = true, config.mesh.accumulate = KeptSums::kWhole;
+  EXPECT_TRUE(notes(config, "ranks, mesh.tokens_on_tp needs mesh.tp above 1, mesh.accumulate=whole needs"));
+  MeshConfig several{
+      .dp = 2, .tp = 2, .tokens_on_tp = true, .zero = 2, .accumulate = KeptSums::kWhole, .verify_every = 2};
+  EXPECT_EQ(needless_text(several), "");
+  several.zero = 1;
+  EXPECT_NE(needless_text(several).find("mesh.zero 2 or 3"), std::string::npos);
+}
+
 TEST(Setup, TrainingAndEvaluationLoadBatchesOfTheirOwn) {
   TrainConfig config = tiny_config(1);
   config.train.micro_batch = 2;

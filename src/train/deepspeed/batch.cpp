@@ -119,7 +119,7 @@ void read_batch(Reader& reader) {
   for (const TripleKey& row : kTriple)
     if (given.*row.field < 0 || given.*row.field > static_cast<int64_t>(kImages.most))
       throw Error(ErrorKind::kConfig, strf("%s is %lld", row.key, static_cast<long long>(given.*row.field)),
-                  strf("expected 1 to %g", kImages.most));
+                  "expected 1 to " + limit_text(kImages.most));
   const BatchTriple t = complete_triple(given, world, reader.place());
   for (const TripleKey& row : kTriple) {
     reader.set(row.key, t.*row.field, row.path);

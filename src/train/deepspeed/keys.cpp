@@ -231,6 +231,8 @@ void sort_object(Reader& reader, const Json& object, const std::string& prefix) 
       reader.note(path, path + " has no effect: " + std::string(row->text));
     else if (row->rule == Rule::kOff && is_on(value))
       reader.refuse(path, std::string(row->text));
+    else if (row->rule == Rule::kOff && (value.is_array() || value.is_string()))
+      reader.note(path, path + " has no effect: it is neither an object nor true, and switches nothing on");
     else if (row->rule == Rule::kBlock && value.is_object())
       sort_object(reader, value, path + ".");
     else if (row->rule == Rule::kBlock && !(path == "zero_optimization" && value.is_boolean()))

@@ -25,7 +25,7 @@ void read_memory(Reader& reader) {
 
 void read_output(Reader& reader) {
   reader.take_number("gradient_clipping", "optim.clip_norm", {0, 1e30});
-  reader.take_integer("steps_per_print", "train.log_every", kCount);
+  reader.take_integer("steps_per_print", "train.log_every", {1, kExact});  // a huge one means: never
   reader.take_flag("wall_clock_breakdown", "train.breakdown");
   reader.take_flag("tensorboard.enabled", "train.tensorboard");
 }

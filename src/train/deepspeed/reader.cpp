@@ -22,6 +22,10 @@ std::string value_text(const Json& value) {
 
 }  // namespace
 
+std::string limit_text(double limit) {
+  return strf(limit == std::floor(limit) && std::abs(limit) <= kExact ? "%.0f" : "%g", limit);
+}
+
 std::string name_text(const std::string& name) {
   return name.size() > 60 ? quoted(name) : shown(name);
 }
@@ -70,7 +74,8 @@ std::optional<double> Reader::checked(const std::string& path, const std::string
   const bool fits =
       number >= limits.least && number <= limits.most && (!whole || number == std::floor(number));
   if (!fits)
-    wrong(path, strf("a %s from %g to %g", whole ? "whole number" : "number", limits.least, limits.most) +
+    wrong(path, strf("a %s from %s to %s", whole ? "whole number" : "number",
+                     limit_text(limits.least).c_str(), limit_text(limits.most).c_str()) +
                     (key.empty() ? "" : " or \"auto\""));
   return number;
 }

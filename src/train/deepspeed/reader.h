@@ -12,6 +12,7 @@ struct Limits {
   double least = 0, most = 1e30;
 };
 inline constexpr Limits kCount{1, 2147483647};
+inline constexpr double kExact = 9007199254740992;  // up to here a double holds every whole number
 
 class Reader {
  public:
@@ -66,5 +67,7 @@ class Reader {
 
 // A name from the file for messages: bounded, nothing that a terminal would obey.
 std::string name_text(const std::string& name);
+// A bound of a range for messages: whole numbers with all their digits.
+std::string limit_text(double limit);
 
 }  // namespace vitrail::deepspeed
