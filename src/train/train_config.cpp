@@ -23,7 +23,9 @@ void resolve_batch(RunConfig& c, int64_t dp, int64_t shared) {
                 dp > 1 ? "batch = micro_batch x accumulation x mesh.dp; give two of them, or batch alone"
                        : "batch = micro_batch x accumulation; give two of them, or batch alone");
   };
+  constexpr int64_t kMost = (int64_t{1} << 31) - 1;
   if (c.batch < 0 || c.micro_batch < 0 || c.accumulation < 0) bad("none may be negative");
+  if (std::max({c.batch, c.micro_batch, c.accumulation}) > kMost) bad("none may be over 2147483647");
   if (shared > 0 && c.micro_batch == 0 && c.accumulation == 0)  // shares by hand are of a micro-batch
     c.accumulation = std::max<int64_t>(1, c.batch % shared == 0 ? c.batch / shared : 1);
   if (c.batch == 0 && c.micro_batch == 0) c.batch = shared > 0 ? shared * c.accumulation : 64;
@@ -35,8 +37,10 @@ void resolve_batch(RunConfig& c, int64_t dp, int64_t shared) {
     if (c.accumulation > 0 && c.batch % c.accumulation != 0) bad("the product does not match");
     c.micro_batch = largest;
   }
-  if (c.batch == 0) c.batch = c.micro_batch * c.accumulation * dp;
-  if (c.micro_batch < 1 || c.accumulation < 1 || (given && c.micro_batch * c.accumulation * dp != c.batch))
+  const double product = static_cast<double>(c.micro_batch) * static_cast<double>(c.accumulation * dp);
+  if (product > static_cast<double>(kMost)) bad("the product may not be over 2147483647");
+  if (c.batch == 0) c.batch = static_cast<int64_t>(product);
+  if (c.micro_batch < 1 || c.accumulation < 1 || (given && product != static_cast<double>(c.batch)))
     bad("the product does not match");
 }
 

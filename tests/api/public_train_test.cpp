@@ -247,6 +247,8 @@ TEST_F(PublicTrain, PlansOfWhatCannotBe) {
   EXPECT_EQ(kind(R"({"train": {"bach": 3}})"), ErrorKind::kConfig);
   EXPECT_EQ(kind(R"({"train": {"batch": -3}})"), ErrorKind::kConfig);
   EXPECT_EQ(kind(R"({"train": {"batch": 9223372036854775807}})"), ErrorKind::kConfig);
+  EXPECT_EQ(kind(R"({"train": {"micro_batch": 4611686018427387904, "accumulation": 4}})"),
+            ErrorKind::kConfig);
   EXPECT_EQ(kind(R"({"model": {"heads": 0}})"), ErrorKind::kConfig);
   EXPECT_EQ(kind(kConfig, ""), ErrorKind::kUsage);
   EXPECT_EQ(kind(kConfig, "tpu"), ErrorKind::kUsage);

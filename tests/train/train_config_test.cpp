@@ -5,6 +5,7 @@
 
 #include <array>
 #include <functional>
+#include <limits>
 
 namespace vitrail {
 namespace {
@@ -36,6 +37,9 @@ TEST(TrainConfig, TwoOfTheBatchGiveTheThird) {
   }
   for (const Trio& wrong :
        {Trio{8, 3, 0}, {8, 4, 3}, {8, 16, 0}, {8, 0, 3}, {-8, 0, 0}, {8, -4, 0}, {8, 0, -1}})
+    EXPECT_THROW(resolved(with(wrong)), Error) << testing::PrintToString(wrong);
+  constexpr int64_t kHuge = std::numeric_limits<int64_t>::max(), kQuarter = kHuge / 4 + 1;
+  for (const Trio& wrong : {Trio{kHuge, 0, 0}, {0, kQuarter, 4}, {0, 0, kHuge}, {0, 1 << 20, 1 << 20}})
     EXPECT_THROW(resolved(with(wrong)), Error) << testing::PrintToString(wrong);
   TrainConfig config = with({8, 4, 0});
   config.train.eval_batch = 3;
