@@ -30,6 +30,8 @@ void take_member(GemmNode& p, const FusedOp::Member& member) {
     p.bias = other_source(member);
   } else if (is<GeluOp>(op) && started && !p.gelu && p.scale < 0 && p.residual < 0) {
     p.gelu = static_cast<const GeluOp*>(&op);
+  } else if (is<GeluSlopeOp>(op) && started && !p.gelu && p.scale < 0 && p.residual < 0) {
+    p.gelu_slope = static_cast<const GeluSlopeOp*>(&op);
   } else if (is<ScaleOp>(op) && started && p.scale < 0 && p.residual < 0) {
     p.scale = other_source(member);
   } else if (is<AddOp>(op) && started && p.residual < 0) {

@@ -6,6 +6,7 @@
 #include "backend/kernel.h"
 #include "ops/attention.h"
 #include "ops/gelu.h"
+#include "ops/gelu_slope.h"
 #include "ops/layernorm.h"
 #include "ops/linear.h"
 
@@ -17,7 +18,8 @@ struct GemmNode {
   Arithmetic arithmetic = Arithmetic::kExact;
   const LayernormOp* norm = nullptr;
   const GeluOp* gelu = nullptr;
-  const AttentionOp* attention = nullptr;  // ends the node, which is then unsupported as a plain GEMM
+  const GeluSlopeOp* gelu_slope = nullptr;  // ends the node, which then makes two results
+  const AttentionOp* attention = nullptr;   // ends the node, which is then unsupported as a plain GEMM
   int x = -1, weight = -1, gamma = -1, beta = -1, bias = -1, scale = -1, residual = -1;
   std::string unsupported;  // why the node is not a GEMM of this form
 };

@@ -9,6 +9,7 @@
 #include "ops/elementwise.h"
 #include "ops/fused.h"
 #include "ops/gelu.h"
+#include "ops/gelu_slope.h"
 #include "ops/layernorm.h"
 #include "ops/linear.h"
 #include "ops/patch_embed.h"
@@ -48,7 +49,7 @@ class Fuser {
       if (is_gemm(i)) form_group(i);
       if (options_.positions && node_is<ConcatTokensOp>(i)) join_positions(i);
       if (node_is<AccumulateOp>(i)) join_maker(i, 1);
-      if (node_is<GeluGradOp>(i)) join_gelu_grad(i);
+      if (node_is<GeluGradOp, GeluSlopeGradOp>(i)) join_gelu_grad(i);
     }
     Program result{.values = program_.values, .nodes = {}, .outputs = program_.outputs};
     for (int i = 0; i < node_count(); ++i) {
@@ -121,6 +122,7 @@ class Fuser {
     if (const int attention = only_reader(group.members.back()); takes_gemm(attention, group, chained))
       group.members.push_back(attention);
     keep_for_gelu(group);
+    take_slope(group);
     if (group.members.size() < 2) return;
     if (chained < 0) groups_.emplace_back();
     const size_t at = chained < 0 ? groups_.size() - 1 : static_cast<size_t>(chained);
@@ -146,9 +148,20 @@ class Fuser {
     const ValueId out = program_.nodes[group.members.back()].outs[0];
     const int gelu = first_reader_[out];
     if (!has_kernel_ || gelu < 0 || uses_[out] < 2 || !node_is<GeluOp>(gelu) || group_of_[gelu] >= 0) return;
+    add_where_one_kernel(group, gelu, static_cast<int>(group.members.size()) - 1);
+  }
+
+  // Adds a gelu that keeps its slope.
+  void take_slope(Group& group) const {
+    const int gelu = only_reader(group.members.back());
+    if (has_kernel_ && gelu >= 0 && node_is<GeluSlopeOp>(gelu))
+      add_where_one_kernel(group, gelu, FusedOp::kNone);
+  }
+
+  void add_where_one_kernel(Group& group, int node, int kept) const {
     Group with = group;
-    with.kept = static_cast<int>(group.members.size()) - 1;
-    with.members.push_back(gelu);
+    with.kept = kept;
+    with.members.push_back(node);
     if (has_whole_kernel(with)) group = std::move(with);
   }
 
@@ -174,7 +187,8 @@ class Fuser {
     const Node& node = program_.nodes[gelu_grad];
     const int maker = producer_[node.ins[1]];
     if (maker < 0 || !node_is<LinearDxOp>(maker)) return;
-    const bool full = node.outs.size() == 1 && program_.values[node.outs[0]].desc.dtype == DType::kF32;
+    const bool full = node_is<GeluGradOp>(gelu_grad) && node.outs.size() == 1 &&
+                      program_.values[node.outs[0]].desc.dtype == DType::kF32;
     if (full || (has_kernel_ && has_whole_kernel({{maker, gelu_grad}, maker}))) join_maker(gelu_grad, 1);
   }
 

@@ -63,6 +63,10 @@ using KernelRule = std::function<bool(const Op& op, DescSpan ins)>;
 // recompute.
 Program keep_attention_sums(Program program, const KernelRule& has_kernel);
 
+// Lets a gelu that follows a GEMM keep its slope instead of what it is the gelu of, so that its gradient only
+// multiplies, where there are kernels for both. Runs after join_row_sums.
+Program keep_slopes(Program program, const KernelRule& has_kernel);
+
 // Makes coarse nodes of neighbours: a GEMM with the layernorm before it and the bias, gelu, scale and
 // residual after it, or the attention of a first token that asks alone; a parameter's gradient with its sum;
 // a GEMM's gradient with that of the gelu before it; tokens that are joined with their positions. Where

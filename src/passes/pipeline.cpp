@@ -12,10 +12,10 @@ namespace {
 constexpr std::string_view kInferencePasses[] = {"record",     "gemm_precision", "precision",
                                                  "distribute", "stages",         "gather",
                                                  "fuse",       "join_casts",     "schedule"};
-constexpr std::string_view kMicroPasses[] = {"record",     "gemm_precision", "differentiate", "precision",
-                                             "distribute", "stages",         "recompute",     "gather",
-                                             "keep_sums",  "join_residuals", "join_row_sums", "fuse",
-                                             "join_casts", "schedule",       "group_updates"};
+constexpr std::string_view kMicroPasses[] = {
+    "record",    "gemm_precision", "differentiate", "precision",      "distribute",    "stages",
+    "recompute", "gather",         "keep_sums",     "join_residuals", "join_row_sums", "keep_slopes",
+    "fuse",      "join_casts",     "schedule",      "group_updates"};
 
 // Runs a program through a list of passes and checks that each pass is the next of the list.
 class Pipeline {
@@ -160,6 +160,7 @@ MicroProgram micro_program(Program recorded, const DifferentiateOptions& descent
   p.pass("keep_sums", few_launches ? keep_attention_sums(p.take(), r.has_kernel) : p.take());
   p.pass("join_residuals", r.join ? join_residuals(p.take()) : p.take());
   p.pass("join_row_sums", few_launches ? join_row_sums(p.take()) : p.take());
+  p.pass("keep_slopes", few_launches ? keep_slopes(p.take(), r.has_kernel) : p.take());
   p.pass("fuse", r.fuse ? fuse(p.take(), r.traits, few_launches ? r.has_kernel : KernelRule()) : p.take());
   p.pass("join_casts", few_launches ? join_casts(p.take()) : p.take());
   p.pass("schedule", schedule(p.take()));

@@ -8,6 +8,7 @@
 #include "ops/elementwise.h"
 #include "ops/fused.h"
 #include "ops/gelu.h"
+#include "ops/gelu_slope.h"
 #include "ops/linear.h"
 #include "ops/patch_embed.h"
 #include "ops/scale.h"
@@ -44,6 +45,13 @@ Sketch slope(int64_t count, bool sums = false, bool tanh_form = false) {
           {rows(count, kHidden), {kHalf, {kHidden, kWidth}}, rows(count, kWidth)}};
 }
 
+// The same by a slope that was kept.
+Sketch kept_slope(int64_t count) {
+  return {make<FusedOp>(std::vector<FusedOp::Member>{{make<LinearDxOp>(), {0, 1}, ""},
+                                                     {make<GeluSlopeGradOp>(true), {2, ~0}, ""}}),
+          {rows(count, kHidden), {kHalf, {kHidden, kWidth}}, rows(count, kWidth)}};
+}
+
 const FusedOp::Member kBias{make<BiasOp>(), {~0, 2}, ""}, kGelu{make<GeluOp>(false), {~1}, ""};
 const DeviceInfo kH200 = planned_cuda_device("H200", 90, 132);
 
@@ -74,7 +82,11 @@ TEST(CudaHopper, TakesGemmsOf16BitsAndWhatItsEndingsDo) {
       {"scale and residual", gemm({kBias, scale, add_scaled}, {row, full_row, x}), ""},
       {"one row", gemm({kBias, kGelu}, {row}, kHalf, 1), ""},
       {"gelu of what is kept", gemm({kBias, kGelu}, {row}, kHalf, 3000, 1), ""},
+      {"gelu and its slope", gemm({kBias, {make<GeluSlopeOp>(false), {~1}, ""}}, {row}), ""},
+      {"gelu and slope of the tanh form", gemm({kBias, {make<GeluSlopeOp>(true), {~1}, ""}}, {row}),
+       "has the erf form of the gelu only"},
       {"slope of a gelu", slope(3000), ""},
+      {"slope that was kept", kept_slope(3000), ""},
       {"slope and sums", slope(3000, true), ""},
       {"kept without gelu", gemm({kBias, add}, {row, x}, kHalf, 3000, 1), "keeps what a gelu reads only"},
       {"slope of the tanh form", slope(3000, true, true), "has the erf form of the gelu only"},

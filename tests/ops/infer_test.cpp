@@ -13,6 +13,7 @@
 #include "ops/elementwise.h"
 #include "ops/fused.h"
 #include "ops/gelu.h"
+#include "ops/gelu_slope.h"
 #include "ops/layernorm.h"
 #include "ops/linear.h"
 #include "ops/make_images.h"
@@ -199,6 +200,7 @@ TEST(Infer, RefusesWhatDoesNotFit) {
       {std::make_shared<AttentionGradOp>(), {{kB, kN, kT3, kH, kE}, {kB, kN, kH, {'E', 5}}}},
       {std::make_shared<LayernormGradOp>(1e-6, true), {{kB, kN, kD}, {{'D', 9}}, {kB, kN, kD}}},
       {std::make_shared<GeluGradOp>(true), {{kB, kD}, {kB, kN, kD}}},
+      {std::make_shared<GeluSlopeGradOp>(), {{kB, kD}, {kB, kN, kD}}},
       {std::make_shared<SumRowsOp>(4), {{kB, kN, kD}}},
       {std::make_shared<SumTokensOp>(3, 3), {{kB, kN, kD}}},
       {std::make_shared<CrossEntropyOp>(LossKind::kSoftmax), {{kB, kD}, {kB, kD}}},

@@ -172,7 +172,8 @@ TEST(CudaHopper, HasCasesOfAllItTakes) {
          {"linear_deep", "linear_dx_deep", "linear_dx_wide", "fused_linear_bias_deep",
           "fused_linear_bias_gelu_wide", "fused_linear_bias_add_wide", "fused_linear_bias_add_long",
           "fused_linear_bias_scale_add_deep", "fused_linear_bias_gelu_kept_wide",
-          "fused_linear_dx_gelu_grad_deep", "fused_linear_dx_gelu_grad_sums_wide"})
+          "fused_linear_dx_gelu_grad_deep", "fused_linear_dx_gelu_grad_sums_wide",
+          "fused_linear_bias_gelu_slope_wide", "fused_linear_dx_slope_grad_sums_wide"})
       EXPECT_EQ(names.contains(name), mode.dtype != DType::kF32) << name << " in " << to_string(mode.dtype);
   }
 }
@@ -192,6 +193,8 @@ TEST(CudaHopper, GroupsTakeTurnsOverManyTiles) {
                                        "fused_linear_bias_gelu_wide",
                                        "fused_linear_bias_gelu_kept_wide",
                                        "fused_linear_dx_gelu_grad_sums_wide",
+                                       "fused_linear_bias_gelu_slope_wide",
+                                       "fused_linear_dx_slope_grad_sums_wide",
                                        "fused_linear_bias_add_wide",
                                        "fused_linear_bias_add_long"};
   size_t ran = 0;

@@ -7,6 +7,7 @@
 #include "ops/concat_tokens.h"
 #include "ops/elementwise.h"
 #include "ops/gelu.h"
+#include "ops/gelu_slope.h"
 #include "ops/layernorm.h"
 #include "ops/linear.h"
 #include "ops/max_tokens.h"
@@ -150,6 +151,9 @@ void add_small_ops(std::vector<OpCase>& cases) {
   const Shape x = {b, n, d};
   for (bool tanh_form : {false, true})
     cases.push_back({tanh_form ? "gelu_tanh" : "gelu_erf", make_op<GeluOp>(tanh_form), {x}, {false}});
+  for (bool tanh_form : {false, true})
+    cases.push_back(
+        {tanh_form ? "gelu_slope_tanh" : "gelu_slope_erf", make_op<GeluSlopeOp>(tanh_form), {x}, {false}});
   cases.push_back({"tanh", make_op<TanhOp>(), {x}, {false}});
   for (const char* name : EnumNames<ActKind>::names)
     if (const ActKind act = *enum_from_name<ActKind>(name); act != ActKind::kGelu)

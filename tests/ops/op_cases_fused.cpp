@@ -6,6 +6,7 @@
 #include "ops/elementwise.h"
 #include "ops/fused.h"
 #include "ops/gelu.h"
+#include "ops/gelu_slope.h"
 #include "ops/layernorm.h"
 #include "ops/linear.h"
 #include "ops/patch_embed.h"
@@ -39,6 +40,16 @@ OpCase gelu_case(const char* name, const Shape& x, const Shape& w, const Shape& 
       {x, w, bias},
       {false, true, true},
       {kPlain, kPlain, kVector}};
+}
+OpCase slope_case(const char* name, const Shape& x, const Shape& w, const Shape& bias,
+                  bool tanh_form = false) {
+  return {name,
+          fused({{make_op<LinearOp>(), {0, 1}},
+                 {make_op<BiasOp>(), {~0, 2}},
+                 {make_op<GeluSlopeOp>(tanh_form), {~1}}}),
+          {x, w, bias},
+          {false, true, true},
+          {kPlain, kPlain, kVector}};
 }
 OpCase add_case(const char* name, const Shape& x, const Shape& w, const Shape& bias, const Shape& stream,
                 Role of_stream) {
@@ -150,6 +161,15 @@ OpCase gelu_grad_case(const std::string& name, const Shape& dy, const Shape& w, 
           {false, true, false}};
 }
 
+// The same by a slope that was kept.
+OpCase slope_grad_case(const std::string& name, const Shape& dy, const Shape& w, const Shape& slope,
+                       bool sums) {
+  return {name,
+          fused({{make_op<LinearDxOp>(), {0, 1}}, {make_op<GeluSlopeGradOp>(sums), {2, ~0}}}),
+          {dy, w, slope},
+          {false, true, false}};
+}
+
 void add_gelu_gradients(std::vector<OpCase>& cases) {
   const Dim b('B', 2), n('N', 65), d('D', 48), f('F', 100);
   for (const bool tanh_form : {false, true}) {
@@ -158,7 +178,13 @@ void add_gelu_gradients(std::vector<OpCase>& cases) {
     cases.push_back(gelu_grad_case(name + "_sums", {b, n, d}, {d, f}, {b, n, f}, tanh_form, true));
     cases.push_back(gelu_case(tanh_form ? "fused_linear_bias_gelu_kept_tanh" : "fused_linear_bias_gelu_kept",
                               {b, n, d}, {f, d}, {f}, tanh_form, 1));
+    cases.push_back(
+        slope_case(tanh_form ? "fused_linear_bias_gelu_slope_tanh" : "fused_linear_bias_gelu_slope",
+                   {b, n, d}, {f, d}, {f}, tanh_form));
   }
+  for (const bool sums : {false, true})
+    cases.push_back(slope_grad_case(sums ? "fused_linear_dx_slope_grad_sums" : "fused_linear_dx_slope_grad",
+                                    {b, n, d}, {d, f}, {b, n, f}, sums));
 }
 
 // A gradient op and the addition to its sum, the last input.
@@ -205,6 +231,9 @@ void add_deep_gemms(std::vector<OpCase>& cases) {
   cases.push_back(gelu_case("fused_linear_bias_gelu_deep", x, {f, d}, {f}));
   cases.push_back(gelu_case("fused_linear_bias_gelu_tanh_deep", x, {f, d}, {f}, true));
   cases.push_back(gelu_case("fused_linear_bias_gelu_kept_deep", x, {f, d}, {f}, false, 1));
+  cases.push_back(slope_case("fused_linear_bias_gelu_slope_deep", x, {f, d}, {f}));
+  cases.push_back(slope_grad_case("fused_linear_dx_slope_grad_deep", x, {d, f}, hidden, false));
+  cases.push_back(slope_grad_case("fused_linear_dx_slope_grad_sums_deep", x, {d, f}, hidden, true));
   cases.push_back(gelu_grad_case("fused_linear_dx_gelu_grad_deep", x, {d, f}, hidden));
   cases.push_back(gelu_grad_case("fused_linear_dx_gelu_grad_sums_deep", x, {d, f}, hidden, false, true));
 }
@@ -219,6 +248,8 @@ void add_large_gemms(std::vector<OpCase>& cases) {
   cases.push_back(gelu_case("fused_linear_bias_gelu_kept_wide", x, {wide, narrow}, {wide}, false, 1));
   cases.push_back(
       gelu_grad_case("fused_linear_dx_gelu_grad_sums_wide", x, {narrow, wide}, hidden, false, true));
+  cases.push_back(slope_case("fused_linear_bias_gelu_slope_wide", x, {wide, narrow}, {wide}));
+  cases.push_back(slope_grad_case("fused_linear_dx_slope_grad_sums_wide", x, {narrow, wide}, hidden, true));
   cases.push_back(add_case("fused_linear_bias_add_wide", x, {wide, narrow}, {wide}, hidden, kPlain));
   cases.push_back(add_case("fused_linear_bias_add_long", hidden, {narrow, wide}, {narrow}, x, kPlain));
 }

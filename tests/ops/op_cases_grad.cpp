@@ -6,6 +6,7 @@
 #include "ops/concat_tokens.h"
 #include "ops/elementwise.h"
 #include "ops/gelu.h"
+#include "ops/gelu_slope.h"
 #include "ops/layernorm.h"
 #include "ops/linear.h"
 #include "ops/max_tokens.h"
@@ -149,6 +150,14 @@ void add_row_grads(std::vector<OpCase>& cases) {
            {hidden, hidden},
            {false, false}});
     }
+  for (int64_t width : {50, 192}) {
+    const Shape hidden = {b, n, {'F', width}};
+    cases.push_back({strf("gelu_slope_grad_sums_%lld", static_cast<long long>(width)),
+                     make_op<GeluSlopeGradOp>(true),
+                     {hidden, hidden},
+                     {false, false}});
+  }
+  cases.push_back({"gelu_slope_grad", make_op<GeluSlopeGradOp>(), {x, x}, {false, false}});
   for (int64_t width : {192, 384, 768, 1024, 1280}) {
     const Shape wide = {b, n, {'D', width}};
     cases.push_back({strf("layernorm_grad_sums_%lld", static_cast<long long>(width)),

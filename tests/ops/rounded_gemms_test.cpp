@@ -11,6 +11,7 @@
 #include "ops/elementwise.h"
 #include "ops/fused.h"
 #include "ops/gelu.h"
+#include "ops/gelu_slope.h"
 #include "ops/layernorm.h"
 #include "ops/linear.h"
 #include "ops/scale.h"
@@ -102,6 +103,15 @@ std::vector<OpCase> fp8_cases() {
        {plain, plain, vector}},
       {"dx_gelu_grad",
        fused({{make_op<LinearDxOp>(fp8), {0, 1}}, {make_op<GeluGradOp>(false, true), {2, ~0}}}),
+       {x, {d, f}, hidden},
+       {false, false, false}},
+      {"bias_gelu_slope",
+       fused({{linear, {0, 1}}, {bias, {~0, 2}}, {make_op<GeluSlopeOp>(false), {~1}}}),
+       {x, {f, d}, {f}},
+       {false, false, false},
+       {plain, plain, vector}},
+      {"dx_slope_grad",
+       fused({{make_op<LinearDxOp>(fp8), {0, 1}}, {make_op<GeluSlopeGradOp>(true), {2, ~0}}}),
        {x, {d, f}, hidden},
        {false, false, false}},
       {"mlp_learning",

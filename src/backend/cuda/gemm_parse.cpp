@@ -45,6 +45,7 @@ void read_forward(const NodeView& node, Multiplier by, GemmPlan& plan) {
   plan.a = p.x, plan.b = p.weight, plan.b_transposed = true;
   plan.bias = p.bias, plan.scale = p.scale, plan.residual = p.residual;
   if (p.gelu) plan.act = activation(p.gelu->tanh_form());
+  if (p.gelu_slope) plan.act = activation(p.gelu_slope->tanh_form()), plan.keeps_slope = true;
   if (p.is_patch_embed) plan.images = p.x, plan.patch_rows = w.local('P'), plan.patch_columns = w.local('Q');
 }
 
@@ -69,7 +70,7 @@ void read_patches_dw(const NodeView& node, const std::vector<int>& sources, cons
 }
 
 // The gradient of a linear, alone or followed by the accumulation into its gradient sum or by the derivative
-// of a gelu, which may sum the columns.
+// of a gelu, computed or kept, which may sum the columns.
 void read_gradient(const NodeView& node, Multiplier by, GemmPlan& plan) {
   const Op* op = &node.op;
   std::vector<int> sources = {0, 1};
@@ -78,9 +79,12 @@ void read_gradient(const NodeView& node, Multiplier by, GemmPlan& plan) {
     op = first.op.get(), sources = first.sources;
     const auto* slope = dynamic_cast<const GeluGradOp*>(last.op.get());
     const bool flows = fused->members().size() == 2 && last.sources.size() == 2 && last.sources[1] == ~0;
+    const auto* kept_slope = dynamic_cast<const GeluSlopeGradOp*>(last.op.get());
     if (flows && slope && is<LinearDxOp>(*op))
       plan.slope_at = last.sources[0], plan.act = activation(slope->tanh_form()),
       plan.sums = slope->row_sums();
+    else if (flows && kept_slope && is<LinearDxOp>(*op))
+      plan.slope_at = last.sources[0], plan.sums = kept_slope->row_sums();
     else if (flows && is<AccumulateOp>(*last.op))
       plan.target = last.sources[0];
     else

@@ -26,9 +26,11 @@ struct GemmPlan {
   bool pads_weight = false, cuts_result = false;
   int target = -1;  // the gradient sum that the result is added to; -1: the result is the node's output
 
-  int bias = -1, scale = -1, residual = -1, slope_at = -1;
-  // What the node makes beside its first output: what the gelu reads, or the sums of the output's columns.
-  bool keeps = false, sums = false;
+  int bias = -1, scale = -1, residual = -1;
+  int slope_at = -1;  // what act's slope is taken at; the slope itself where there is no act
+  // What the node makes beside its first output: what the gelu reads, or its slope there; or the sums of the
+  // output's columns.
+  bool keeps = false, keeps_slope = false, sums = false;
   Activation act = Activation::kNone;
   DType gemm_type = DType::kF32;  // what the GEMM's sums are rounded to
   bool tf32 = false;

@@ -79,7 +79,7 @@ std::string declines_own(const NodeView& node, const DeviceInfo& device) {
   if (std::string reason = fp8_unsupported(node, device); !reason.empty()) return reason;
   const GemmPlan plan = plan_gemm(node, Multiplier::kFp8);
   if (!plan.keeps && plan.slope_at < 0) return "ends in a gelu that is kept, or in its slope";
-  if (plan.act == Activation::kNone) return "keeps what a gelu reads only";
+  if (plan.keeps && plan.act == Activation::kNone) return "keeps what a gelu reads only";
   if (node.outs[0].dtype != DType::kBF16) return "writes bf16";
   if (plan.slope_at >= 0 && node.ins[plan.slope_at].dtype != DType::kBF16) return "reads bf16";
   if (std::string reason = own_unsupported(node, plan); !reason.empty()) return reason;
@@ -98,7 +98,7 @@ void run_own(const KernelArgs& args) {
   const GemmPlan plan = plan_gemm(args, Multiplier::kFp8);
   const Fp8Gemm gemm(args, plan, aligned_scratch(args));
   FusedGemmCall call = gemm.fused(gemm.round_a());
-  if (plan.keeps) call.kept = operand(args.outs[1]);
+  if (plan.keeps) call.kept = operand(args.outs[1]), call.keeps_slope = plan.keeps_slope;
   if (plan.slope_at >= 0) call.slope_at = operand(args.ins[plan.slope_at]);
   if (plan.sums)
     call.sums = {.target = operand(args.outs[1]),

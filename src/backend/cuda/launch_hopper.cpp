@@ -1,6 +1,6 @@
 // Launches of 16-bit GEMMs by our own kernel for compute capability 9.0, whose epilogue does what cuBLASLt
-// needs a separate pass for: the erf form of the gelu, also beside what it is the gelu of, its slope with the
-// sums of the columns, and a scaled residual.
+// needs a separate pass for: the erf form of the gelu, also beside what it is the gelu of or its slope, the
+// gradient by that slope with the sums of the columns, and a scaled residual.
 #include <algorithm>
 
 #include "backend/cuda/gemm_parse.h"
@@ -79,7 +79,7 @@ ColumnSums sums_of(const KernelArgs& args, const GemmPlan& plan) {
 void run_hopper(const KernelArgs& args) {
   const GemmPlan plan = plan_gemm(args, Multiplier::kLibrary);
   FusedGemmCall call = fused_call(args, plan);
-  if (plan.keeps) call.kept = operand(args.outs[1]);
+  if (plan.keeps) call.kept = operand(args.outs[1]), call.keeps_slope = plan.keeps_slope;
   if (plan.slope_at >= 0) call.slope_at = operand(args.ins[plan.slope_at]);
   call.sums = sums_of(args, plan);
   api().gemms.hopper_gemm(session(args), call);

@@ -9,6 +9,7 @@
 #include "ops/elementwise.h"
 #include "ops/fused.h"
 #include "ops/gelu.h"
+#include "ops/gelu_slope.h"
 #include "ops/persistent.h"
 #include "ops/scale.h"
 
@@ -132,15 +133,27 @@ size_t gelu_grad_scratch(const NodeView& node, const DeviceInfo& device) {
   return static_cast<size_t>(sums.parts * sums.width) * sizeof(float);
 }
 
+void run_gelu_slope(const KernelArgs& args) {
+  const bool tanh_form = op_of<GeluSlopeOp>(args).tanh_form();
+  MapCall call = map_call(args);
+  api().rows.map(session(args), tanh_form ? MapKind::kGeluTanh : MapKind::kGeluErf, call);
+  call.y = operand(args.outs[1]);
+  api().rows.map(session(args), tanh_form ? MapKind::kGeluTanhSlope : MapKind::kGeluErfSlope, call);
+}
+
+MapKind gelu_grad_kind(const Op& op) {
+  if (is<GeluSlopeGradOp>(op)) return MapKind::kProduct;
+  return dynamic_cast<const GeluGradOp&>(op).tanh_form() ? MapKind::kGeluTanhGrad : MapKind::kGeluErfGrad;
+}
+
 void run_gelu_grad(const KernelArgs& args) {
-  const bool tanh_form = op_of<GeluGradOp>(args).tanh_form();
   MapCall call = map_call(args);
   if (args.outs.size() > 1) {
     call.sums = column_sums(call.count, args.outs[1].desc().elems(), args.context.device);
     call.sums.target = operand(args.outs[1]);
     call.sums.partials = reinterpret_cast<float*>(args.scratch.data());
   }
-  api().rows.map(session(args), tanh_form ? MapKind::kGeluTanhGrad : MapKind::kGeluErfGrad, call);
+  api().rows.map(session(args), gelu_grad_kind(args.op), call);
 }
 
 std::string declines_sum(const NodeView& node, const DeviceInfo& device) {
@@ -179,6 +192,8 @@ std::vector<OpKernels> row_kernels() {
   return {
       {"gelu", {cuda_kernel("map", run_gelu)}},
       {"gelu_grad", {cuda_kernel("map", run_gelu_grad, declines_unless_plain, gelu_grad_scratch)}},
+      {"gelu_slope", {cuda_kernel("map twice", run_gelu_slope)}},
+      {"gelu_slope_grad", {cuda_kernel("map", run_gelu_grad, declines_unless_plain, gelu_grad_scratch)}},
       {"activate", {cuda_kernel("map", run_activate<ActivateOp, MapKind::kActivate>)}},
       {"activate_grad", {cuda_kernel("map", run_activate<ActivateGradOp, MapKind::kActivateGrad>)}},
       map_row<MapKind::kTanh>("tanh"),

@@ -46,6 +46,8 @@ double softmax_weights(const AttentionGeometry& g, const double* q, const double
   X(softmax_grad)         \
   X(gelu)                 \
   X(gelu_grad)            \
+  X(gelu_slope)           \
+  X(gelu_slope_grad)      \
   X(activate)             \
   X(activate_grad)        \
   X(tanh)                 \

@@ -5,6 +5,7 @@
 
 #include "backend/ref/loops.h"
 #include "ops/gelu.h"
+#include "ops/gelu_slope.h"
 #include "ops/layernorm.h"
 #include "ops/qk_norm.h"
 
@@ -115,6 +116,20 @@ void gelu_grad(const KernelArgs& args) {
   const bool tanh_form = static_cast<const GeluGradOp&>(args.op).tanh_form();
   map_grad(args,
            [&](double x, double dy) { return dy * (tanh_form ? gelu_tanh_slope(x) : gelu_erf_slope(x)); });
+  if (args.outs.size() > 1) sum_rows_of_first(args, 1);
+}
+
+void gelu_slope(const KernelArgs& args) {
+  const GeluOp plain(static_cast<const GeluSlopeOp&>(args.op).tanh_form());
+  gelu({plain, args.ins, args.outs.first(1), args.scratch, args.context});
+  const double* x = args.ins[0].as<double>();
+  double* slope = args.outs[1].as<double>();
+  for (int64_t i = 0, count = args.outs[1].desc().elems(); i < count; ++i)
+    slope[i] = plain.tanh_form() ? gelu_tanh_slope(x[i]) : gelu_erf_slope(x[i]);
+}
+
+void gelu_slope_grad(const KernelArgs& args) {
+  map_grad(args, [](double slope, double dy) { return slope * dy; });
   if (args.outs.size() > 1) sum_rows_of_first(args, 1);
 }
 

@@ -10,6 +10,7 @@
 #include "ops/elementwise.h"
 #include "ops/fused.h"
 #include "ops/gelu.h"
+#include "ops/gelu_slope.h"
 #include "ops/layernorm.h"
 #include "ops/linear.h"
 #include "ops/patch_embed.h"
@@ -67,6 +68,8 @@ constexpr Rule kRules[] = {{LinearOp::kKind, of_linear},
                            {AttentionSumsGradOp::kKind, of_attention_sums_grad},
                            {GeluOp::kKind, of_gelu},
                            {GeluGradOp::kKind, of_gelu_grad},
+                           {GeluSlopeOp::kKind, of_gelu_slope},
+                           {GeluSlopeGradOp::kKind, of_gelu_slope_grad},
                            {LayernormGradOp::kKind, of_layernorm_grad},
                            {BiasOp::kKind, of_sum},
                            {AddOp::kKind, of_sum},

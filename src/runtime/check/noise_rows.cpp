@@ -3,6 +3,7 @@
 #include <cmath>
 
 #include "ops/gelu.h"
+#include "ops/gelu_slope.h"
 #include "ops/layernorm.h"
 #include "ops/update/lamb_parts.h"
 #include "runtime/check/noise_rules.h"
@@ -26,6 +27,27 @@ double bound(const Known& known, size_t i) {
   return known.noise.exact() ? 0 : known.noise.bound[i];
 }
 
+double gelu_slope(double x, bool tanh_form) {
+  const double bell = std::exp(-0.5 * x * x) / std::sqrt(2.0 * M_PI);
+  if (!tanh_form) return 0.5 * std::erfc(-x * M_SQRT1_2) + x * bell;
+  const double root = std::sqrt(2.0 / M_PI), t = std::tanh(root * (x + 0.044715 * x * x * x));
+  return 0.5 * (1.0 + t) + 0.5 * x * (1.0 - t * t) * root * (1.0 + 3 * 0.044715 * x * x);
+}
+
+// The noise of f(x), which moves with x; `inexact` bounds how far a kernel's f is off at x.
+template <typename F, typename Inexact>
+Noise of_function(const Args& args, F&& f, Inexact&& inexact) {
+  const Known& x = args.query.ins[0];
+  Noise noise = silence(x.values.size());
+  for (size_t i = 0; i < x.values.size(); ++i) {
+    const double at = x.values[i], step = bound(x, i), deviated = deviation(x, i);
+    const auto moved = [&](double by) { return std::abs(f(at + by) - args.out.values[i]); };
+    noise.bound[i] = std::max(moved(step), moved(-step)) + inexact(at);
+    noise.variance[i] = square(std::max(moved(deviated), moved(-deviated)));
+  }
+  return noise;
+}
+
 // The noise of a result that sums result 0, of noise `of_rows`, over all rows: a kernel may sum values that
 // are rounded already.
 Noise of_row_sums(const Args& args, const Noise& of_rows) {
@@ -43,13 +65,30 @@ Noise of_row_sums(const Args& args, const Noise& of_rows) {
 Noise of_gelu(const Args& args) {
   const bool tanh_form = static_cast<const GeluOp&>(args.query.op).tanh_form();
   const double function = args.query.rounding.gelu ? kLibraryGelu : kFunction;
-  const Known& x = args.query.ins[0];
-  Noise noise = silence(x.values.size());
-  for (size_t i = 0; i < x.values.size(); ++i) {
-    const double at = x.values[i], step = bound(x, i), deviated = deviation(x, i);
-    const auto moved = [&](double by) { return std::abs(gelu(at + by, tanh_form) - args.out.values[i]); };
-    noise.bound[i] = std::max(moved(step), moved(-step)) + function * std::abs(at);
-    noise.variance[i] = square(std::max(moved(deviated), moved(-deviated)));
+  return of_function(
+      args, [&](double x) { return gelu(x, tanh_form); }, [&](double x) { return function * std::abs(x); });
+}
+
+// The slope is as inexact as its two terms, of which one has the factor x.
+Noise of_gelu_slope(const Args& args) {
+  const bool tanh_form = static_cast<const GeluSlopeOp&>(args.query.op).tanh_form();
+  if (args.result == 0)
+    return of_function(
+        args, [&](double x) { return gelu(x, tanh_form); }, [](double x) { return kFunction * std::abs(x); });
+  return of_function(
+      args, [&](double x) { return gelu_slope(x, tanh_form); },
+      [](double x) { return kFunction * std::max(1.0, std::abs(x)); });
+}
+
+Noise of_gelu_slope_grad(const Args& args) {
+  if (args.result > 0)
+    return of_row_sums(args, of_gelu_slope_grad({args.query, args.results, args.types, 0, args.results[0]}));
+  const Known &slope = args.query.ins[0], &dy = args.query.ins[1];
+  Noise noise = silence(dy.values.size());
+  for (size_t i = 0; i < dy.values.size(); ++i) {
+    const double by = std::abs(slope.values[i]);
+    noise.bound[i] = by * bound(dy, i) + kF32 * std::abs(args.out.values[i]);
+    noise.variance[i] = square(by * deviation(dy, i));
   }
   return noise;
 }

@@ -39,6 +39,8 @@ Noise of_attention_sums(const Args& args);
 Noise of_attention_sums_grad(const Args& args);
 Noise of_gelu(const Args& args);
 Noise of_gelu_grad(const Args& args);
+Noise of_gelu_slope(const Args& args);
+Noise of_gelu_slope_grad(const Args& args);
 Noise of_layernorm_grad(const Args& args);
 Noise of_sum(const Args& args);    // x + y, y repeated where it is shorter
 Noise of_scale(const Args& args);  // x * y, the same

@@ -42,6 +42,7 @@ std::string declines_bf16_linear(const NodeView& node, const DeviceInfo& device)
   const GemmNode p = parse_gemm(node.op);
   if (!p.unsupported.empty()) return p.unsupported;
   if (p.is_patch_embed || p.norm || p.gelu || p.scale >= 0) return "takes bias and residual alone";
+  if (node.outs.size() > 1) return "makes one result";
   if (p.arithmetic != Arithmetic::kExact) return "takes the arithmetic of its tensors";
   if (std::string reason = unsupported_bf16(node, device, p.x, p.weight); !reason.empty()) return reason;
   for (int row : {p.bias, p.residual})

@@ -44,8 +44,9 @@ struct BoundedCodes {
 // data is left out. All matrices have one 16-bit type, bias and scale that type or f32; k and n are multiples
 // of 8. There may be a gelu (of the erf form) or a residual, not both, a scale only with a residual, and all
 // of these only where b is transposed. residual may be d itself. With a gelu, `kept` gets what it is the gelu
-// of. With `slope_at`, d is the product times the gelu's slope there, and nothing else; slope_at may be d
-// itself, and `sums` the sums of d's columns before rounding, by hopper_sum_parts partials.
+// of, and that is rounded first, or with `keeps_slope` the gelu's slope there. With `slope_at`, d is the
+// product times the gelu's slope there, or without a gelu times what is there, and nothing else; slope_at may
+// be d itself, and `sums` the sums of d's columns before rounding, by hopper_sum_parts partials.
 //
 // With a_scales and b_scales, a and b are e4m3 codes (kU8) and b is transposed; k is a multiple of 16, the
 // results are bf16, and the GEMM ends in a gelu with `kept`, a gelu whose result becomes codes, or a slope.
@@ -55,6 +56,7 @@ struct FusedGemmCall {
   bool b_transposed = false;  // stored as [n, k]
   Operand bias = {}, scale = {}, residual = {}, kept = {}, slope_at = {};
   Activation act = Activation::kNone;
+  bool keeps_slope = false;
   ColumnSums sums = {};
   const float *a_scales = nullptr, *b_scales = nullptr;
   BoundedCodes codes = {};
@@ -95,9 +97,10 @@ struct SmallGemmCall {
   bool early = false;  // b, bias and scale may be read before the launch before this one is done
 };
 
-// out = act(gemm + bias) * scale + residual, or times act's derivative at `slope_at` where that is given; all
-// are [rows, width] but bias and scale, which are [width]. An operand without data is left out. Every type
-// may differ; out may be gemm or residual itself, with the same type.
+// out = act(gemm + bias) * scale + residual, or times act's derivative at `slope_at` where that is given,
+// times slope_at itself where there is no act; all are [rows, width] but bias and scale, which are [width].
+// An operand without data is left out. Every type may differ; out may be gemm or residual itself, with the
+// same type.
 struct FinishCall {
   int64_t rows = 0, width = 0;
   Operand gemm, out;

@@ -10,6 +10,8 @@ enum class MapKind {
   kCopy,  // to another type
   kGeluErf,
   kGeluTanh,
+  kGeluErfSlope,
+  kGeluTanhSlope,
   kTanh,
   kActivate,  // `act`
   kMultiply,  // by `factor`
@@ -39,7 +41,7 @@ struct MapCall {
   int64_t period = 0;  // elements of b, which repeats after them
   float factor = 0;
   ActKind act = ActKind::kRelu;
-  ColumnSums sums = {};  // of y; for the gelu gradients only
+  ColumnSums sums = {};  // of y; for the gelu gradients and products only
 };
 
 // The sum over rows of x, or of x times y.

@@ -47,6 +47,11 @@ struct Slope {
   __device__ float operator()(float dy, float x) const { return F{}(x, dy); }
 };
 
+struct KeptSlope {
+  static constexpr bool kSlope = true;
+  __device__ float operator()(float dy, float slope) const { return slope * dy; }
+};
+
 // Elements in the type they have in memory: all are loaded first and converted to floats later.
 template <int kWide>
 struct Raw {
@@ -135,7 +140,7 @@ Finish kernel_for(const FinishCall& call) {
   if (call.act == Activation::kGeluErf)
     return slope ? finish_kernel<kWide, Slope<GeluShortGrad>, kBf16>
                  : finish_kernel<kWide, Act<GeluShort>, kBf16>;
-  return finish_kernel<kWide, Keep, kBf16>;
+  return slope ? finish_kernel<kWide, KeptSlope, kBf16> : finish_kernel<kWide, Keep, kBf16>;
 }
 
 bool all_bf16(const FinishCall& call) {

@@ -43,6 +43,16 @@ struct GeluShortGrad {
   }
 };
 
+// The gelu and its slope at once, as GeluShort and GeluShortGrad compute them.
+struct GeluBoth {
+  float value, slope;
+  __device__ explicit GeluBoth(float x) {
+    const NormalShort normal = normal_short(x);
+    value = fmaf(-fabsf(x), normal.beyond, fmaxf(x, 0.0f));
+    slope = fmaf(x * 0.39894228f, normal.bell, x < 0 ? normal.beyond : 1.0f - normal.beyond);
+  }
+};
+
 constexpr float kGeluRoot = 0.79788456f, kGeluCube = 0.044715f;  // sqrt(2 / pi)
 
 struct GeluTanh {

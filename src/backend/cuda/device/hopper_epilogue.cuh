@@ -9,13 +9,18 @@
 
 namespace vitrail::cuda {
 
-// The epilogues s + bias; gelu(s + bias); s + bias, rounded, and gelu of that; gelu(s + bias) as e4m3 codes;
-// (s + bias) * scale + residual; and s times the slope of the gelu at another matrix, with the sums of its
-// columns. An operand without data is left out.
-enum class Epilogue { kPlain, kGelu, kGeluKept, kGeluCodes, kAdd, kSlope };
-// Whether an epilogue reads a matrix of the result's shape.
+// The epilogues s + bias; gelu(s + bias); s + bias, rounded, and gelu of that; gelu(s + bias) and its slope;
+// gelu(s + bias) as e4m3 codes; (s + bias) * scale + residual; s times the slope of the gelu at another matrix,
+// and s times another matrix, with the sums of its columns. An operand without data is left out.
+enum class Epilogue { kPlain, kGelu, kGeluKept, kGeluSlope, kGeluCodes, kAdd, kSlope, kTimes };
+// Whether an epilogue makes a gradient, with the sums of its columns.
 template <Epilogue kEpilogue>
-constexpr bool kReads = kEpilogue == Epilogue::kAdd || kEpilogue == Epilogue::kSlope;
+constexpr bool kGradient = kEpilogue == Epilogue::kSlope || kEpilogue == Epilogue::kTimes;
+// Whether an epilogue reads a matrix of the result's shape, or makes two results.
+template <Epilogue kEpilogue>
+constexpr bool kReads = kEpilogue == Epilogue::kAdd || kGradient<kEpilogue>;
+template <Epilogue kEpilogue>
+constexpr bool kMakesTwo = kEpilogue == Epilogue::kGeluKept || kEpilogue == Epilogue::kGeluSlope;
 
 struct EpilogueArgs {
   Elements bias, scale;
@@ -38,7 +43,7 @@ __device__ __forceinline__ void prepare(const CUtensorMap& read, const EpilogueA
     copy_columns(share.scale, w.scales.b + share.column, w.n - share.column, lane);
     prepare_row<kEpilogue == Epilogue::kGeluCodes>(w.scales, share, w.m, lane);
   }
-  if constexpr (kEpilogue != Epilogue::kSlope)
+  if constexpr (!kGradient<kEpilogue>)
     fetch_columns<T>(share.bias, w.bias, share.column, w.n, 0, lane);
   if constexpr (kEpilogue == Epilogue::kAdd) fetch_columns<T>(share.scale, w.scale, share.column, w.n, 1, lane);
   __syncwarp();
@@ -64,27 +69,34 @@ __device__ __forceinline__ void write_half(const Share& share, const float (&sum
   for (int q = 0; q < 2; ++q) store8x8x4(line_at(share.page(half / 2), half, q, lane), results[q]);
 }
 
-// Half a page of sums with bias, rounded, and the gelu of what was rounded, as fragments of two 16 x 16 matrices.
+// Half a page of what is kept and of the gelu, as fragments of two 16 x 16 matrices: the sums with bias, rounded,
+// and the gelu of what was rounded; or the slope and the gelu of the sums with bias.
 struct BothOfHalf {
-  uint32_t before[2][4], after[2][4];
+  uint32_t kept[2][4], gelu[2][4];
 
-  template <typename T>
+  template <typename T, Epilogue kEpilogue>
   __device__ __forceinline__ void compute(const Share& share, const float (&sums)[96], int half, int lane) {
 #pragma unroll
     for (int q = 0; q < 2; ++q)
 #pragma unroll
       for (int i = 0; i < 4; ++i) {  // as in write_half
         const float2 x = biased(share, sums, half, 2 * q + i / 2, i % 2, lane);
-        before[q][i] = pack2<T>(x.x, x.y);
-        const float2 rounded = unpack2<T>(before[q][i]);
-        after[q][i] = pack2<T>(GeluShort{}(rounded.x), GeluShort{}(rounded.y));
+        if constexpr (kEpilogue == Epilogue::kGeluSlope) {
+          const GeluBoth left(x.x), right(x.y);
+          kept[q][i] = pack2<T>(left.slope, right.slope);
+          gelu[q][i] = pack2<T>(left.value, right.value);
+        } else {
+          kept[q][i] = pack2<T>(x.x, x.y);
+          const float2 rounded = unpack2<T>(kept[q][i]);
+          gelu[q][i] = pack2<T>(GeluShort{}(rounded.x), GeluShort{}(rounded.y));
+        }
       }
   }
-  __device__ __forceinline__ void write(uint32_t kept, uint32_t page, int half, int lane) const {
+  __device__ __forceinline__ void write(uint32_t kept_page, uint32_t gelu_page, int half, int lane) const {
 #pragma unroll
     for (int q = 0; q < 2; ++q) {
-      store8x8x4(line_at(kept, half, q, lane), before[q]);
-      store8x8x4(line_at(page, half, q, lane), after[q]);
+      store8x8x4(line_at(kept_page, half, q, lane), kept[q]);
+      store8x8x4(line_at(gelu_page, half, q, lane), gelu[q]);
     }
   }
 };
@@ -108,9 +120,9 @@ __device__ __forceinline__ void add_half(const Share& share, const float (&sums)
   }
 }
 
-// Multiplies half a page of sums by the gelu's slope at what the page holds; `columns` are this thread's sums
-// over both its rows, of two columns of every eight.
-template <typename T>
+// Multiplies half a page of sums by what the page holds, or by the gelu's slope there; `columns` are this
+// thread's sums over both its rows, of two columns of every eight.
+template <typename T, Epilogue kEpilogue>
 __device__ __forceinline__ void slope_half(const Share& share, const float (&sums)[96], int half,
                                            float (&columns)[8], int lane) {
   uint32_t both[2][4];
@@ -122,7 +134,9 @@ __device__ __forceinline__ void slope_half(const Share& share, const float (&sum
     for (int i = 0; i < 4; ++i) {  // as in write_half
       const int j = 2 * q + i / 2, s = sums_at(half, j, i % 2);
       const float2 x = unpack2<T>(both[q][i]);
-      const float2 dx{GeluShortGrad{}(x.x, sums[s]), GeluShortGrad{}(x.y, sums[s + 1])};
+      float2 dx{x.x * sums[s], x.y * sums[s + 1]};
+      if constexpr (kEpilogue == Epilogue::kSlope)
+        dx = {GeluShortGrad{}(x.x, sums[s]), GeluShortGrad{}(x.y, sums[s + 1])};
       columns[2 * j] = i % 2 ? columns[2 * j] + dx.x : dx.x;
       columns[2 * j + 1] = i % 2 ? columns[2 * j + 1] + dx.y : dx.y;
       both[q][i] = pack2<T>(dx.x, dx.y);
@@ -166,7 +180,7 @@ __device__ __forceinline__ void send_sums(const CUtensorMap& d, const Share& sha
 
 // A part takes two pages, of which the one before the last may still be read by its store; half of the part's gelus
 // are computed meanwhile, for more there are not enough registers.
-template <typename T>
+template <typename T, Epilogue kEpilogue>
 __device__ __forceinline__ void send_both(const CUtensorMap& d, const CUtensorMap& kept, const Share& share,
                                           const float (&sums)[2][96], int lane) {
 #pragma unroll
@@ -174,7 +188,7 @@ __device__ __forceinline__ void send_both(const CUtensorMap& d, const CUtensorMa
 #pragma unroll
     for (int half : {2 * part, 2 * part + 1}) {
       BothOfHalf both;
-      both.compute<T>(share, sums[part / 3], half, lane);
+      both.compute<T, kEpilogue>(share, sums[part / 3], half, lane);
       if (half % 2 == 0) {
         if (lane == 0) tma_store_wait<kPages - 2>();
         __syncwarp();
@@ -217,8 +231,8 @@ __device__ __forceinline__ void send_read(const CUtensorMap& d, const CUtensorMa
       add_half<T>(share, sums[part / 3], 2 * part + 1, lane);
     } else {
       float first[8], second[8];
-      slope_half<T>(share, sums[part / 3], 2 * part, first, lane);
-      slope_half<T>(share, sums[part / 3], 2 * part + 1, second, lane);
+      slope_half<T, kEpilogue>(share, sums[part / 3], 2 * part, first, lane);
+      slope_half<T, kEpilogue>(share, sums[part / 3], 2 * part + 1, second, lane);
       const float2 both = sum_lanes(first, second, lane);
       columns[part % 3].x += both.x, columns[part % 3].y += both.y;
     }
@@ -230,7 +244,7 @@ __device__ __forceinline__ void send_read(const CUtensorMap& d, const CUtensorMa
     tma_store_wait<1>();
     share.load(part - 1 + kPages, read);
   }
-  if (kEpilogue == Epilogue::kSlope && w.partials) write_columns(w, share, columns, lane);
+  if (kGradient<kEpilogue> && w.partials) write_columns(w, share, columns, lane);
 }
 
 #endif

@@ -5,14 +5,27 @@ namespace vitrail::cuda {
 
 namespace {
 
+// The gradient of a GEMM behind a gelu.
+template <typename In, typename T, bool kAlong>
+void launch_gradient(Session& session, const FusedGemmCall& call) {
+  if (call.act == Activation::kNone)
+    hopper::launch<In, T, kAlong, Epilogue::kTimes>(session, call);
+  else
+    hopper::launch<In, T, kAlong, Epilogue::kSlope>(session, call);
+  hopper::finish_columns(session, call);
+}
+
+template <typename In, typename T>
+void launch_kept(Session& session, const FusedGemmCall& call) {
+  if (call.keeps_slope) return hopper::launch<In, T, true, Epilogue::kGeluSlope>(session, call);
+  hopper::launch<In, T, true, Epilogue::kGeluKept>(session, call);
+}
+
 template <typename T>
 void launch_for(Session& session, const FusedGemmCall& call) {
-  if (call.slope_at.data) {
-    hopper::launch<T, T, false, Epilogue::kSlope>(session, call);
-    return hopper::finish_columns(session, call);
-  }
+  if (call.slope_at.data) return launch_gradient<T, T, false>(session, call);
   if (!call.b_transposed) return hopper::launch<T, T, false, Epilogue::kPlain>(session, call);
-  if (call.kept.data) return hopper::launch<T, T, true, Epilogue::kGeluKept>(session, call);
+  if (call.kept.data) return launch_kept<T, T>(session, call);
   if (call.act == Activation::kGeluErf) return hopper::launch<T, T, true, Epilogue::kGelu>(session, call);
   if (call.residual.data) return hopper::launch<T, T, true, Epilogue::kAdd>(session, call);
   hopper::launch<T, T, true, Epilogue::kPlain>(session, call);
@@ -25,11 +38,12 @@ void hopper_gemm(Session& session, const FusedGemmCall& call) {
 }
 
 void hopper_fp8_gemm(Session& session, const FusedGemmCall& call) {
-  if (call.codes.scales) return hopper::launch<__nv_fp8_e4m3, __nv_bfloat16, true, Epilogue::kGeluCodes>(session, call);
-  if (call.kept.data) return hopper::launch<__nv_fp8_e4m3, __nv_bfloat16, true, Epilogue::kGeluKept>(session, call);
+  using Codes = __nv_fp8_e4m3;
+  using Result = __nv_bfloat16;
+  if (call.codes.scales) return hopper::launch<Codes, Result, true, Epilogue::kGeluCodes>(session, call);
+  if (call.kept.data) return launch_kept<Codes, Result>(session, call);
   VT_CHECK(call.slope_at.data, "the Hopper GEMM in fp8 ends in a gelu or its slope");
-  hopper::launch<__nv_fp8_e4m3, __nv_bfloat16, true, Epilogue::kSlope>(session, call);
-  hopper::finish_columns(session, call);
+  launch_gradient<Codes, Result, true>(session, call);
 }
 
 }  // namespace vitrail::cuda

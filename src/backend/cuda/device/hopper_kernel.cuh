@@ -32,7 +32,7 @@ constexpr uint32_t kSharedBytes = kBarriersAt + (2 * kSlots + 2 + kAllPages) * 8
 
 struct Maps {
   CUtensorMap a, b, d;
-  CUtensorMap read;  // what the epilogue reads: a residual, or what the gelu's slope is taken at
+  CUtensorMap read;  // what the epilogue reads: a residual, the gelu's slope, or what it is taken at
   CUtensorMap kept;  // the second result
 };
 struct Work {
@@ -182,8 +182,8 @@ __device__ void multiply_tiles(const Maps& maps, const Work& w, const Places& at
     if constexpr (kScaled) scale_sums(share, sums, lane);
     if constexpr (kReads<kEpilogue>)
       send_read<T, kEpilogue>(maps.d, maps.read, w.epilogue, share, sums, lane);
-    else if constexpr (kEpilogue == Epilogue::kGeluKept)
-      send_both<T>(maps.d, maps.kept, share, sums, lane);
+    else if constexpr (kMakesTwo<kEpilogue>)
+      send_both<T, kEpilogue>(maps.d, maps.kept, share, sums, lane);
     else if constexpr (kEpilogue == Epilogue::kGeluCodes)
       send_codes(maps.d, share, sums, lane);
     else

@@ -65,6 +65,10 @@ struct Tanh {
 struct TanhGrad {
   __device__ float operator()(float y, float dy) const { return dy * (1.0f - y * y); }
 };
+template <typename Grad>
+struct SlopeOf {
+  __device__ float operator()(float x) const { return Grad{}(x, 1.0f); }
+};
 struct Sum {
   __device__ float operator()(float a, float b) const { return a + b; }
 };
@@ -92,6 +96,10 @@ void map(Session& session, MapKind kind, const MapCall& call) {
       return full ? map_one(session, call, GeluErf{}) : map_one(session, call, GeluShort{});
     case MapKind::kGeluTanh:
       return map_one(session, call, GeluTanh{});
+    case MapKind::kGeluErfSlope:
+      return full ? map_one(session, call, SlopeOf<GeluErfGrad>{}) : map_one(session, call, SlopeOf<GeluShortGrad>{});
+    case MapKind::kGeluTanhSlope:
+      return map_one(session, call, SlopeOf<GeluTanhGrad>{});
     case MapKind::kTanh:
       return map_one(session, call, Tanh{});
     case MapKind::kActivate:
@@ -107,7 +115,7 @@ void map(Session& session, MapKind kind, const MapCall& call) {
     case MapKind::kAverage:
       return map_two(session, call, Average{});
     case MapKind::kProduct:
-      return map_two(session, call, Product{});
+      return map_and_sum(session, call, Product{});
     case MapKind::kGeluErfGrad:
       return full ? map_and_sum(session, call, GeluErfGrad{}) : map_and_sum(session, call, GeluShortGrad{});
     case MapKind::kGeluTanhGrad:
