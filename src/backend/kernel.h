@@ -62,7 +62,6 @@ struct Rounding {
 };
 
 using Declines = std::string (*)(const NodeView&, const DeviceInfo&);
-using ScratchBytes = size_t (*)(const NodeView&, const DeviceInfo&);
 using RunKernel = void (*)(const KernelArgs&);
 
 // A kernel prepared for one node: `run` holds what was read from the op and the shapes, may be called from
@@ -73,9 +72,10 @@ struct Prepared {
 };
 using Prepare = std::function<Prepared(const NodeView&, const DeviceInfo&)>;
 
-// The preparation of a kernel that has nothing worth keeping: it reads its node at every launch.
-inline Prepare unprepared(ScratchBytes scratch, RunKernel run) {
-  return [=](const NodeView& node, const DeviceInfo& device) { return Prepared{scratch(node, device), run}; };
+// The preparation of a kernel of the reference, which reads its node at every launch for the sake of being
+// read, and needs no scratch.
+inline Prepare unprepared(RunKernel run) {
+  return [=](const NodeView&, const DeviceInfo&) { return Prepared{0, run}; };
 }
 
 struct Kernel {

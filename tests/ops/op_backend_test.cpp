@@ -8,6 +8,7 @@
 #include "backend/cpu/host/levels.h"
 #include "backend/cuda/kernels.h"
 #include "backend/ref/kernels.h"
+#include "cuda_calls.h"
 #include "cuda_test.h"
 #include "judge_op.h"
 #include "ops/fused.h"
@@ -103,6 +104,30 @@ TEST_P(OpTest, CudaInEveryDtypeAndReplayed) {
     expect_near(c, judge, settings, found);
     settings.runs = 3;
     EXPECT_TRUE(found == run_op(c, c.ins, inputs, settings)) << "replayed: " << label(c, settings);
+  }
+}
+
+TEST_P(OpTest, ALaunchOnCudaReadsNeitherTheOpNorShapes) {
+  if (const std::string problem = cuda_report().problem; !problem.empty()) GTEST_SKIP() << problem;
+  const OpCase& c = GetParam();
+  for (const Mode& mode : kModes) {
+    RunSettings settings = reference(mode);
+    settings.backend = "cuda";
+    const std::vector<Values> inputs = make_inputs(c, settings);
+    const std::vector<Result> wanted = run_op(c, c.ins, inputs, settings);
+    settings.blind = true;
+    EXPECT_TRUE(wanted == run_op(c, c.ins, inputs, settings)) << label(c, settings);
+  }
+}
+
+// This needs no GPU: the calls of the plugin are recorded instead of made.
+TEST_P(OpTest, ALaunchOnCudaAsksForTheSameByAddressesAlone) {
+  const OpCase& c = GetParam();
+  for (const Mode& mode : kModes) {
+    const std::vector<TensorDesc> ins = input_descs(c, c.ins, reference(mode)), outs = c.op->infer(ins);
+    const NodeView node{*c.op, ins, outs};
+    const int accepting = expect_blind_launches(c.name, node, separate_operands(node));
+    EXPECT_TRUE(accepting > 0 || dynamic_cast<const FusedOp*>(c.op.get())) << label(c, reference(mode));
   }
 }
 

@@ -5,6 +5,7 @@
 #include <cmath>
 
 #include "backend/cuda/kernels.h"
+#include "cuda_calls.h"
 #include "cuda_test.h"
 #include "judge_op.h"
 #include "ops/bias.h"
@@ -241,6 +242,18 @@ TEST_P(RoundedCuda, CudaHasAKernel) {
     const std::vector<TensorDesc> outs = c.op->infer(ins);
     if (outs.size() > 1 && mode.dtype != DType::kBF16) continue;  // they run member by member
     EXPECT_NE(cuda_backend().choose({*c.op, ins, outs}, hopper).kernel, nullptr) << to_string(mode.dtype);
+  }
+}
+
+TEST_P(RoundedCuda, ALaunchOnCudaAsksForTheSameByAddressesAlone) {
+  const OpCase& c = GetParam();
+  for (const Mode& mode : kModes) {
+    const std::vector<TensorDesc> ins =
+        input_descs(c, c.ins, {.dtype = mode.dtype, .full_vectors = mode.full_vectors});
+    const std::vector<TensorDesc> outs = c.op->infer(ins);
+    if (outs.size() > 1 && mode.dtype != DType::kBF16) continue;  // they run member by member
+    const NodeView node{*c.op, ins, outs};
+    EXPECT_GT(expect_blind_launches(c.name, node, separate_operands(node)), 0) << to_string(mode.dtype);
   }
 }
 

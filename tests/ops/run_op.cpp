@@ -8,6 +8,7 @@
 #include "backend/cpu/kernels.h"
 #include "backend/cuda/kernels.h"
 #include "base/rng.h"
+#include "blank_node.h"
 #include "graph/builder.h"
 #include "ops/elementwise.h"
 #include "runtime/transfer.h"
@@ -117,30 +118,6 @@ std::vector<std::byte> untouched(const OpCase& c, const PersistentStore& store) 
   return bytes;
 }
 
-// An op that knows nothing, before bytes that are no field of any op.
-class BlankOp : public Op {
- public:
-  BlankOp() { std::fill(std::begin(bytes_), std::end(bytes_), static_cast<unsigned char>(0x7f)); }
-  std::string_view kind() const override { throw asked(); }
-  std::vector<TensorDesc> infer(DescSpan) const override { throw asked(); }
-  DimsRule dims() const override { throw asked(); }
-
- private:
-  static Error asked() { return Error(ErrorKind::kInternal, "a launch asks the op"); }
-  unsigned char bytes_[512];
-};
-
-std::vector<TensorView> without_shapes(std::span<const TensorView> views) {
-  std::vector<TensorView> bare;
-  for (const TensorView& view : views) {
-    TensorDesc desc = view.desc();
-    desc.shape = Shape();
-    desc.packed_rows = 0, desc.packed_bytes = 0;
-    bare.emplace_back(view.data(), desc);
-  }
-  return bare;
-}
-
 void blindfold(ExecutionPlan& plan) {
   static const BlankOp blank;
   for (NodeChoice& choice : plan.choices)
@@ -148,7 +125,7 @@ void blindfold(ExecutionPlan& plan) {
       if (std::string_view(launch.kernel->name) != "ref")
         launch.prepared.run = [run = launch.prepared.run](const KernelArgs& args) {
           const std::vector<TensorView> ins = without_shapes(args.ins), outs = without_shapes(args.outs);
-          run({blank, ins, outs, args.scratch, args.context});
+          run({blank, ins, outs, args.scratch, args.context, args.fixed});
         };
 }
 

@@ -64,9 +64,8 @@ class MeetingBackend : public Backend {
  public:
   explicit MeetingBackend(const Backend& base) : list_(base.kernels()) {
     const auto accepts = [](const NodeView&, const DeviceInfo&) { return std::string(); };
-    const auto no_scratch = [](const NodeView&, const DeviceInfo&) { return size_t{0}; };
     const auto run = [](const KernelArgs& args) { dynamic_cast<const MeetOp&>(args.op).run(args); };
-    list_.push_back({"meet", {{"meet", accepts, unprepared(no_scratch, run)}}});
+    list_.push_back({"meet", {{"meet", accepts, unprepared(run)}}});
   }
   const char* name() const override { return "meeting"; }
   const std::vector<OpKernels>& kernels() const override { return list_; }

@@ -21,6 +21,13 @@ std::vector<TensorDesc> plain(DescSpan ins) {
   return list;
 }
 
+// Both factors as codes, with the scales of their rows.
+template <typename Call>
+void bind_codes(Bound<Call>& call, const Fp8Places& a, const Fp8Places& b) {
+  call.bind(call->a, a.codes).bind(call->b, b.codes);
+  call.bind(call->a_scales, a.scales).bind(call->b_scales, b.scales);
+}
+
 }  // namespace
 
 std::string fp8_unsupported_on_gpu(const DeviceInfo& device) {
@@ -45,121 +52,106 @@ Packing fp8_packing_of(const GemmPlan& plan) {
   return {plan.b, kFp8Packing, plan.n, codes + 2 * floats};
 }
 
-Fp8Matrix fp8_matrix_at(void* data, int64_t rows, int64_t width) {
-  auto* start = static_cast<uint8_t*>(data);
-  auto* scales = reinterpret_cast<float*>(start + rows * width);
-  return {start, scales, scales + rows};
+Fp8Places fp8_places(const Place& packed, int64_t rows, int64_t width) {
+  Fp8Places places{packed, packed, packed};
+  places.codes.dtype = DType::kU8;
+  places.scales.offset += static_cast<size_t>(rows * width);
+  places.norms.offset = places.scales.offset + static_cast<size_t>(rows) * sizeof(float);
+  return places;
 }
 
-Fp8Gemm::Fp8Gemm(const KernelArgs& args, const GemmPlan& plan, std::byte* scratch)
-    : args_(args), plan_(plan), scratch_(scratch) {}
+Fp8Gemm::Fp8Gemm(Calls& calls, const NodeView& node, const GemmPlan& plan, size_t scratch_at)
+    : calls_(calls), node_(node), plan_(plan), scratch_at_(scratch_at) {}
 
-Fp8Matrix Fp8Gemm::place_of_a() const {
-  return {bytes_at(plan_.a_codes_at), floats_at(plan_.a_scales_at)};
+Fp8Places Fp8Gemm::place_of_a() const {
+  return {at(plan_.a_codes_at, DType::kU8), at(plan_.a_scales_at)};
 }
 
-Fp8Matrix Fp8Gemm::round_a(bool norms) const {
-  const Operand x = input(plan_.a);
-  Fp8Matrix a = place_of_a();
-  if (norms) a.norms = floats_at(plan_.a_norms_at);
-  api().fp8.quantize_rows(session(args_), {.rows = plan_.m,
-                                           .width = plan_.k,
-                                           .x = x,
-                                           .norm_weight = input(plan_.norm_weight),
-                                           .bias = input(plan_.norm_bias),
-                                           .eps = static_cast<float>(plan_.eps),
-                                           .as = x.dtype,
-                                           .out = a});
+Fp8Places Fp8Gemm::round_a(bool norms) {
+  Fp8Places a = place_of_a();
+  if (norms) a.norms = at(plan_.a_norms_at);
+  const Place x = in(plan_.a);
+  Bound<Fp8RowsCall> call;
+  call->rows = plan_.m, call->width = plan_.k, call->eps = static_cast<float>(plan_.eps);
+  call->as = x.dtype;
+  call.bind(call->x, x);
+  call.bind(call->norm_weight, in(plan_.norm_weight)).bind(call->bias, in(plan_.norm_bias));
+  bind_matrix(call, call->out, a);
+  calls_.add(&Fp8Api::quantize_rows, call);
   return a;
 }
 
-Fp8Matrix Fp8Gemm::round_b(bool norms) const {
-  const TensorView& weight = args_.ins[plan_.b];
-  if (!weight.desc().packing.empty()) return fp8_matrix_at(weight.data(), plan_.n, plan_.k);
-  const Fp8Matrix b = {bytes_at(plan_.b_codes_at), floats_at(plan_.b_scales_at),
-                       norms ? floats_at(plan_.b_norms_at) : nullptr};
-  const Operand w = operand(weight);
-  if (plan_.b_transposed)
-    api().fp8.quantize_rows(session(args_),
-                            {.rows = plan_.n, .width = plan_.k, .x = w, .as = w.dtype, .out = b});
-  else
-    api().fp8.quantize_columns(session(args_), {.rows = plan_.k,
-                                                .columns = plan_.n,
-                                                .x = w,
-                                                .tops = reinterpret_cast<uint32_t*>(bytes_at(plan_.tops_at)),
-                                                .out = b});
+Fp8Places Fp8Gemm::round_b(bool norms) {
+  const Place w = in(plan_.b);
+  if (!node_.ins[plan_.b].packing.empty()) return fp8_places(w, plan_.n, plan_.k);
+  Fp8Places b = {at(plan_.b_codes_at, DType::kU8), at(plan_.b_scales_at)};
+  if (norms) b.norms = at(plan_.b_norms_at);
+  if (plan_.b_transposed) {
+    Bound<Fp8RowsCall> call;
+    call->rows = plan_.n, call->width = plan_.k, call->as = w.dtype;
+    bind_matrix(call.bind(call->x, w), call->out, b);
+    calls_.add(&Fp8Api::quantize_rows, call);
+  } else {
+    Bound<Fp8ColumnsCall> call;
+    call->rows = plan_.k, call->columns = plan_.n;
+    bind_matrix(call.bind(call->x, w).bind(call->tops, at(plan_.tops_at)), call->out, b);
+    calls_.add(&Fp8Api::quantize_columns, call);
+  }
   return b;
 }
 
-Operand Fp8Gemm::epilogue_bias() const {
-  if (!plan_.casts_bias) return input(plan_.bias);
-  const Operand cast = {scratch_ + plan_.bias_at, plan_.bias_type};
-  api().gemms.finish(session(args_), {.rows = 1, .width = plan_.n, .gemm = input(plan_.bias), .out = cast});
+Place Fp8Gemm::epilogue_bias() {
+  if (!plan_.casts_bias) return in(plan_.bias);
+  const Place cast = at(plan_.bias_at, plan_.bias_type);
+  calls_.add(&GemmApi::finish, cast_call(plan_, in(plan_.bias), cast));
   return cast;
 }
 
-GemmCall Fp8Gemm::call(const Fp8Matrix& a, const Operand& sums) const {
-  const Fp8Matrix b = round_b();
-  return {.m = plan_.m,
-          .n = plan_.n,
-          .k = plan_.k,
-          .a = {a.codes, DType::kU8},
-          .b = {b.codes, DType::kU8},
-          .d = sums,
-          .a_scales = a.scales,
-          .b_scales = b.scales,
-          .b_transposed = true,
-          .workspace = scratch_};
+Bound<GemmCall> Fp8Gemm::call(const Fp8Places& a, const Place& sums) {
+  const Fp8Places b = round_b();
+  Bound<GemmCall> call;
+  call->m = plan_.m, call->n = plan_.n, call->k = plan_.k, call->b_transposed = true;
+  bind_codes(call, a, b);
+  return call.bind(call->d, sums).bind(call->workspace, at(0));
 }
 
-void Fp8Gemm::multiply(const Fp8Matrix& a, const Operand& sums) const {
-  api().gemms.gemm(session(args_), call(a, sums));
+void Fp8Gemm::multiply(const Fp8Places& a, const Place& sums) {
+  calls_.add(&GemmApi::gemm, call(a, sums));
 }
 
-void Fp8Gemm::run(const Fp8Matrix& a, const Operand& result) const {
-  const Operand sums = plan_.gemm_in_scratch ? Operand{scratch_ + plan_.gemm_at, plan_.gemm_type} : result;
+void Fp8Gemm::run(const Fp8Places& a, const Place& result) {
+  const Place sums = plan_.gemm_in_scratch ? at(plan_.gemm_at, plan_.gemm_type) : result;
   if (plan_.finished) {
     multiply(a, sums);
-    return finish(sums, result);
+    return calls_.add(&GemmApi::finish, finish_call(node_, plan_, sums, result));
   }
-  GemmCall gemm = call(a, sums);
-  if (plan_.residual >= 0) gemm.c = input(plan_.residual);
-  gemm.bias = epilogue_bias();
-  api().gemms.gemm(session(args_), gemm);
+  Bound<GemmCall> gemm = call(a, sums);
+  gemm.bind(gemm->c, in(plan_.residual)).bind(gemm->bias, epilogue_bias());
+  calls_.add(&GemmApi::gemm, gemm);
 }
 
-FusedGemmCall Fp8Gemm::fused_by(const Fp8Matrix& a, const Fp8Matrix& b) const {
-  FusedGemmCall call = fused_call(args_, plan_);
-  call.a = {a.codes, DType::kU8}, call.b = {b.codes, DType::kU8}, call.b_transposed = true;
-  call.a_scales = a.scales, call.b_scales = b.scales;
+Bound<FusedGemmCall> Fp8Gemm::fused_by(const Fp8Places& a, const Fp8Places& b) const {
+  Bound<FusedGemmCall> call = fused_call(node_, plan_);
+  call->b_transposed = true;
+  bind_codes(call, a, b);
   return call;
 }
 
-FusedGemmCall Fp8Gemm::fused(const Fp8Matrix& a) const {
+Bound<FusedGemmCall> Fp8Gemm::fused(const Fp8Places& a) {
   return fused_by(a, round_b());
 }
 
-void Fp8Gemm::run_to_codes(const Fp8Matrix& a, const Fp8Matrix& result) const {
-  const Fp8Matrix b = round_b(true);
-  float* tops = floats_at(plan_.bound_at);
-  api().fp8.find_tops(session(args_),
-                      {.n = plan_.n, .norms = b.norms, .bias = input(plan_.bias), .tops = tops});
-  FusedGemmCall call = fused_by(a, b);
-  call.d = {result.codes, DType::kU8};
-  call.codes = {.scales = result.scales, .norms = a.norms, .tops = tops};
-  api().gemms.hopper_fp8_gemm(session(args_), call);
-}
-
-void Fp8Gemm::finish(const Operand& gemm, const Operand& result) const {
-  api().gemms.finish(session(args_), {.rows = plan_.m,
-                                      .width = plan_.n,
-                                      .gemm = gemm,
-                                      .out = result,
-                                      .bias = input(plan_.bias),
-                                      .scale = input(plan_.scale),
-                                      .residual = input(plan_.residual),
-                                      .slope_at = input(plan_.slope_at),
-                                      .act = plan_.act});
+void Fp8Gemm::run_to_codes(const Fp8Places& a, const Fp8Places& result) {
+  const Fp8Places b = round_b(true);
+  const Place tops = at(plan_.bound_at);
+  Bound<Fp8TopsCall> bound;
+  bound->n = plan_.n;
+  bound.bind(bound->norms, b.norms).bind(bound->bias, in(plan_.bias)).bind(bound->tops, tops);
+  calls_.add(&Fp8Api::find_tops, bound);
+  Bound<FusedGemmCall> call = fused_by(a, b);
+  call.bind(call->d, result.codes).bind(call->codes.scales, result.scales);
+  call.bind(call->codes.norms, a.norms).bind(call->codes.tops, tops);
+  calls_.add(&GemmApi::hopper_fp8_gemm, call);
 }
 
 }  // namespace vitrail::cuda

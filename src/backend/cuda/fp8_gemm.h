@@ -17,40 +17,50 @@ std::string fp8_unsupported(const NodeView& node, const DeviceInfo& device);
 std::string fp8_unsupported_on_gpu(const DeviceInfo& device);
 // The packed layout of the plan's weight, where the weight is read by rows.
 Packing fp8_packing_of(const GemmPlan& plan);
+
+// Where a matrix of codes lies; no norms where none are wanted.
+struct Fp8Places {
+  Place codes, scales, norms = {};
+};
 // A packed weight of so many rows of codes.
-Fp8Matrix fp8_matrix_at(void* data, int64_t rows, int64_t width);
+Fp8Places fp8_places(const Place& packed, int64_t rows, int64_t width);
+template <typename Call>
+void bind_matrix(Bound<Call>& call, Fp8Matrix& matrix, const Fp8Places& places) {
+  call.bind(matrix.codes, places.codes).bind(matrix.scales, places.scales).bind(matrix.norms, places.norms);
+}
 
 class Fp8Gemm {
  public:
-  // The plan's inputs are those of the node; the scratch belongs to this plan alone.
-  Fp8Gemm(const KernelArgs& args, const GemmPlan& plan, std::byte* scratch);
+  // Adds to the calls. The plan is that of the node; from an offset on the scratch belongs to it alone.
+  Fp8Gemm(Calls& calls, const NodeView& node, const GemmPlan& plan, size_t scratch_at = 0);
 
   // Rounds the input, after its layernorm where it has one; with the norms of its rows where they are wanted.
-  Fp8Matrix round_a(bool norms = false) const;
+  Fp8Places round_a(bool norms = false);
   // Where the codes of the input go when another kernel rounds it.
-  Fp8Matrix place_of_a() const;
+  Fp8Places place_of_a() const;
   // Computes the sums alone, without an epilogue.
-  void multiply(const Fp8Matrix& a, const Operand& sums) const;
+  void multiply(const Fp8Places& a, const Place& sums);
   // Computes the GEMM and everything that follows it, into `result`.
-  void run(const Fp8Matrix& a, const Operand& result) const;
+  void run(const Fp8Places& a, const Place& result);
   // Computes GEMM, bias and gelu by our own kernel, into codes; a must have norms.
-  void run_to_codes(const Fp8Matrix& a, const Fp8Matrix& result) const;
+  void run_to_codes(const Fp8Places& a, const Fp8Places& result);
   // The call of our own kernel.
-  FusedGemmCall fused(const Fp8Matrix& a) const;
+  Bound<FusedGemmCall> fused(const Fp8Places& a);
 
  private:
-  Operand input(int i) const { return i < 0 ? Operand{} : operand(args_.ins[i]); }
-  uint8_t* bytes_at(size_t offset) const { return reinterpret_cast<uint8_t*>(scratch_ + offset); }
-  float* floats_at(size_t offset) const { return reinterpret_cast<float*>(scratch_ + offset); }
-  Fp8Matrix round_b(bool norms = false) const;
-  FusedGemmCall fused_by(const Fp8Matrix& a, const Fp8Matrix& b) const;
-  Operand epilogue_bias() const;
-  GemmCall call(const Fp8Matrix& a, const Operand& sums) const;
-  void finish(const Operand& gemm, const Operand& result) const;
+  Place in(int i) const { return input(node_, i); }
+  Place at(size_t offset, DType dtype = DType::kF32) const {
+    return aligned_scratch(scratch_at_ + offset, dtype);
+  }
+  Fp8Places round_b(bool norms = false);
+  Bound<FusedGemmCall> fused_by(const Fp8Places& a, const Fp8Places& b) const;
+  Place epilogue_bias();
+  Bound<GemmCall> call(const Fp8Places& a, const Place& sums);
 
-  const KernelArgs& args_;
+  Calls& calls_;
+  NodeView node_;
   const GemmPlan& plan_;
-  std::byte* scratch_;
+  size_t scratch_at_;
 };
 
 }  // namespace vitrail::cuda

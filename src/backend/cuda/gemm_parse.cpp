@@ -185,11 +185,20 @@ GemmPlan plan_gemm(const NodeView& node, Multiplier by) {
   return plan;
 }
 
-GemmPlan plan_gemm(const KernelArgs& args, Multiplier by) {
-  std::vector<TensorDesc> ins, outs;
-  for (const TensorView& view : args.ins) ins.push_back(view.desc());
-  for (const TensorView& view : args.outs) outs.push_back(view.desc());
-  return plan_gemm({args.op, ins, outs}, by);
+Bound<FinishCall> finish_call(const NodeView& node, const GemmPlan& plan, const Place& gemm,
+                              const Place& result) {
+  Bound<FinishCall> call;
+  call->rows = plan.m, call->width = plan.n, call->act = plan.act;
+  call.bind(call->gemm, gemm).bind(call->out, result);
+  call.bind(call->bias, input(node, plan.bias)).bind(call->scale, input(node, plan.scale));
+  return call.bind(call->residual, input(node, plan.residual))
+      .bind(call->slope_at, input(node, plan.slope_at));
+}
+
+Bound<FinishCall> cast_call(const GemmPlan& plan, const Place& bias, const Place& cast) {
+  Bound<FinishCall> call;
+  call->rows = 1, call->width = plan.n;
+  return call.bind(call->gemm, bias).bind(call->out, cast);
 }
 
 std::string hopper_sizes_unsupported(const GemmPlan& plan) {
@@ -210,19 +219,27 @@ std::string hopper_epilogue_unsupported(const NodeView& node, const GemmPlan& pl
   return {};
 }
 
-FusedGemmCall fused_call(const KernelArgs& args, const GemmPlan& plan) {
-  const auto input = [&](int i) { return i < 0 ? Operand{} : operand(args.ins[i]); };
-  return {.m = plan.m,
-          .n = plan.n,
-          .k = plan.k,
-          .a = input(plan.a),
-          .b = input(plan.b),
-          .d = operand(args.outs[0]),
-          .b_transposed = plan.b_transposed,
-          .bias = input(plan.bias),
-          .scale = input(plan.scale),
-          .residual = input(plan.residual),
-          .act = plan.act};
+Bound<FusedGemmCall> fused_call(const NodeView& node, const GemmPlan& plan) {
+  Bound<FusedGemmCall> call;
+  call->m = plan.m, call->n = plan.n, call->k = plan.k;
+  call->b_transposed = plan.b_transposed, call->act = plan.act;
+  call.bind(call->a, input(node, plan.a)).bind(call->b, input(node, plan.b)).bind(call->d, output(node));
+  call.bind(call->bias, input(node, plan.bias)).bind(call->scale, input(node, plan.scale));
+  return call.bind(call->residual, input(node, plan.residual));
+}
+
+size_t partial_sum_bytes(const GemmPlan& plan) {
+  // A cluster's last stack may have a tile too many.
+  const int64_t parts = plan.sums ? hopper_sum_parts(plan.m + kHopperTileRows) : 0;
+  return static_cast<size_t>(parts * plan.n) * sizeof(float);
+}
+
+void add_training(Bound<FusedGemmCall>& call, const NodeView& node, const GemmPlan& plan,
+                  const Place& partials) {
+  if (plan.keeps) call.bind(call->kept, output(node, 1));
+  call->keeps_slope = plan.keeps_slope;
+  call.bind(call->slope_at, input(node, plan.slope_at));
+  if (plan.sums) call.bind(call->sums.target, output(node, 1)).bind(call->sums.partials, partials);
 }
 
 }  // namespace vitrail::cuda

@@ -3,8 +3,7 @@
 // alone, without a device.
 #pragma once
 
-#include "backend/cuda/api/gemms.h"
-#include "backend/kernel.h"
+#include "backend/cuda/bound_call.h"
 
 namespace vitrail::cuda {
 
@@ -52,12 +51,21 @@ struct GemmPlan {
 };
 
 GemmPlan plan_gemm(const NodeView& node, Multiplier by);
-GemmPlan plan_gemm(const KernelArgs& args, Multiplier by);
 
-// What our own GEMMs for compute capability 9.0 share: why they have no such sizes or epilogue, and the call
-// without what one of them alone can do.
+// The pass after the GEMM, and the one that casts the bias before it.
+Bound<FinishCall> finish_call(const NodeView& node, const GemmPlan& plan, const Place& gemm,
+                              const Place& result);
+Bound<FinishCall> cast_call(const GemmPlan& plan, const Place& bias, const Place& cast);
+
+// What our own GEMMs for compute capability 9.0 share: why they have no such sizes or epilogue, and the call.
 std::string hopper_sizes_unsupported(const GemmPlan& plan);
 std::string hopper_epilogue_unsupported(const NodeView& node, const GemmPlan& plan);
-FusedGemmCall fused_call(const KernelArgs& args, const GemmPlan& plan);
+Bound<FusedGemmCall> fused_call(const NodeView& node, const GemmPlan& plan);
+// The bytes of the partial sums of the result's columns; 0: the node makes no such sums.
+size_t partial_sum_bytes(const GemmPlan& plan);
+// Adds what a node of training makes to the call: what the gelu reads is kept, or there is the gelu's slope,
+// with sums of the columns.
+void add_training(Bound<FusedGemmCall>& call, const NodeView& node, const GemmPlan& plan,
+                  const Place& partials);
 
 }  // namespace vitrail::cuda

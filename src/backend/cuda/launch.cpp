@@ -28,14 +28,8 @@ std::string declines_unless_plain(const NodeView& node, const DeviceInfo&) {
   return {};
 }
 
-size_t no_scratch(const NodeView&, const DeviceInfo&) {
-  return 0;
-}
-
-Kernel cuda_kernel(const char* name, void (*run)(const KernelArgs&),
-                   std::string (*declines)(const NodeView&, const DeviceInfo&),
-                   size_t (*scratch)(const NodeView&, const DeviceInfo&)) {
-  return {.name = name, .declines = declines, .prepare = unprepared(scratch, run)};
+Kernel cuda_kernel(const char* name, PrepareNode prepare, Declines declines) {
+  return {.name = name, .declines = declines, .prepare = prepare};
 }
 
 }  // namespace vitrail::cuda

@@ -1,28 +1,15 @@
-// What the launch_*.cpp files share: they read an op and its views, and pass plain structs to the plugin. The
-// choice (declines, scratch) is defined beside each launch and uses no device.
+// What the launch_*.cpp files share: they read a node, its op and descriptions, and write down the calls of
+// the plugin that a launch makes. The choice (declines) is defined beside each and uses no device.
 #pragma once
 
-#include "backend/cuda/plugin.h"
-#include "backend/kernel.h"
+#include "backend/cuda/bound_call.h"
 
 namespace vitrail::cuda {
 
-// The session of a launch; its GPU becomes current in the calling thread.
-inline Session& session(void* stream) {
-  auto& found = *static_cast<Session*>(stream);
-  api().session.use(found);
-  return found;
-}
-inline Session& session(const KernelArgs& args) {
-  return session(args.context.stream);
-}
-inline Operand operand(const TensorView& view) {
-  return {view.data(), view.dtype()};
-}
 // The op of a node; the kernel list ensures its type.
 template <typename T>
-const T& op_of(const KernelArgs& args) {
-  return dynamic_cast<const T&>(args.op);
+const T& op_of(const NodeView& node) {
+  return dynamic_cast<const T&>(node.op);
 }
 
 // The number of elements of the last dim, and the number of such rows.
@@ -36,11 +23,9 @@ inline int64_t processors_of(const DeviceInfo& device) {
 
 // Accepts f32, bf16 and f16 in any mixture, and 64-bit integers; declines f64 and packed operands.
 std::string declines_unless_plain(const NodeView& node, const DeviceInfo& device);
-size_t no_scratch(const NodeView& node, const DeviceInfo& device);
 
-Kernel cuda_kernel(const char* name, void (*run)(const KernelArgs&),
-                   std::string (*declines)(const NodeView&, const DeviceInfo&) = declines_unless_plain,
-                   size_t (*scratch)(const NodeView&, const DeviceInfo&) = no_scratch);
+using PrepareNode = Prepared (*)(const NodeView&, const DeviceInfo&);
+Kernel cuda_kernel(const char* name, PrepareNode prepare, Declines declines = declines_unless_plain);
 
 // The key of a GEMM that cuBLASLt computes, in a table of kernels; nullopt for any other node.
 std::optional<TuneKey> gemm_key(const NodeView& node, const DeviceInfo& device);

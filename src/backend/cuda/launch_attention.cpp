@@ -13,87 +13,102 @@ namespace {
 
 constexpr int kStreamCompute = 90;
 
-HeadRows head_rows(const TensorView& view, const AttentionStrides& strides) {
-  std::byte* data = static_cast<std::byte*>(view.data());
-  return {data + static_cast<size_t>(strides.base) * size_of(view.dtype()), view.dtype(), strides.batch,
-          strides.row, strides.head};
-}
-
 float score_scale(int64_t head_size) {
   return static_cast<float>(1.0 / std::sqrt(static_cast<double>(head_size)));
 }
 
-AttentionGeometry geometry_of(const Op& op, std::span<const TensorView> forward_ins) {
-  std::vector<TensorDesc> descs;
-  for (const TensorView& view : forward_ins) descs.push_back(view.desc());
-  return attention_geometry(op, descs);
+AttentionGeometry grad_geometry(const NodeView& node) {
+  return attention_geometry(node.op, node.ins.first(node.ins.size() - 1));
 }
 
-AttentionCall forward_call(const KernelArgs& args, const AttentionGeometry& g, const AttentionStrides& out) {
-  return {.batch = g.batch,
-          .heads = g.heads,
-          .queries = g.queries,
-          .keys = g.keys,
-          .head_size = g.head_size,
-          .scale = score_scale(g.head_size),
-          .q = head_rows(args.ins[0], g.q),
-          .k = head_rows(args.ins.back(), g.k),
-          .v = head_rows(args.ins.back(), g.v),
-          .out = head_rows(args.outs[0], out)};
+template <typename Call>
+void bind_heads(Bound<Call>& call, HeadRows& rows, Place place, const AttentionStrides& strides) {
+  rows.dtype = place.dtype;
+  rows.batch = strides.batch, rows.row = strides.row, rows.head = strides.head;
+  place.offset = static_cast<size_t>(strides.base) * size_of(place.dtype);
+  call.bind(rows.data, place);
+}
+
+// What a call and that of its gradient share; keys and values are in the input `keys`.
+template <typename Call>
+Bound<Call> call_of(const NodeView& node, const AttentionGeometry& g, size_t keys) {
+  Bound<Call> call;
+  call->batch = g.batch, call->heads = g.heads, call->queries = g.queries, call->keys = g.keys;
+  call->head_size = g.head_size, call->scale = score_scale(g.head_size);
+  const Place kv = input(node, static_cast<int>(keys));
+  bind_heads(call, call->q, input(node, 0), g.q);
+  bind_heads(call, call->k, kv, g.k);
+  bind_heads(call, call->v, kv, g.v);
+  return call;
+}
+
+// Nothing is launched for no images.
+template <typename Function, typename Call>
+Prepared prepared_unless_empty(Function function, const Bound<Call>& call, size_t scratch_bytes = 0) {
+  return call->batch > 0 ? prepared(function, call, scratch_bytes) : Calls().prepared(scratch_bytes);
+}
+
+Bound<AttentionCall> forward_call(const NodeView& node, const AttentionGeometry& g,
+                                  const AttentionStrides& out) {
+  Bound<AttentionCall> call = call_of<AttentionCall>(node, g, node.ins.size() - 1);
+  bind_heads(call, call->out, output(node), out);
+  return call;
 }
 
 template <auto kFunction>
-void run_forward(const KernelArgs& args) {
-  const AttentionGeometry g = geometry_of(args.op, args.ins);
-  if (g.batch > 0) (api().attention.*kFunction)(session(args), forward_call(args, g, g.out));
+Prepared prepare_forward(const NodeView& node, const DeviceInfo&) {
+  const AttentionGeometry g = attention_geometry(node.op, node.ins);
+  return prepared_unless_empty(kFunction, forward_call(node, g, g.out));
 }
 
-void run_weights(const KernelArgs& args) {
-  const AttentionGeometry g = geometry_of(args.op, args.ins);
+Prepared prepare_weights(const NodeView& node, const DeviceInfo&) {
+  const AttentionGeometry g = attention_geometry(node.op, node.ins);
   const AttentionStrides rows = {0, g.heads * g.queries * g.keys, g.keys, g.queries * g.keys};
-  AttentionCall call = forward_call(args, g, rows);
-  if (g.batch > 0) api().attention.weights(session(args), call);
+  return prepared_unless_empty(&AttentionApi::weights, forward_call(node, g, rows));
 }
 
-AttentionGradCall backward_call(const KernelArgs& args, std::span<const TensorView> forward,
-                                const AttentionGeometry& g) {
-  return {.batch = g.batch,
-          .heads = g.heads,
-          .queries = g.queries,
-          .keys = g.keys,
-          .head_size = g.head_size,
-          .scale = score_scale(g.head_size),
-          .q = head_rows(forward[0], g.q),
-          .k = head_rows(forward.back(), g.k),
-          .v = head_rows(forward.back(), g.v),
-          .dout = head_rows(args.ins.back(), g.out),
-          .dq = head_rows(args.outs[0], g.q),
-          .dk = head_rows(args.outs.back(), g.k),
-          .dv = head_rows(args.outs.back(), g.v),
-          .scratch = args.scratch.data()};
+Prepared prepare_forward_keeping(const NodeView& node, const DeviceInfo&) {
+  const AttentionGeometry g = attention_geometry(node.op, node.ins);
+  Bound<AttentionCall> call = forward_call(node, g, g.out);
+  call.bind(call->log_sums, output(node, 1));
+  return prepared_unless_empty(&AttentionApi::stream_forward, call);
 }
 
-template <auto kFunction>
-void run_backward(const KernelArgs& args) {
-  const auto forward = args.ins.first(args.ins.size() - 1);
-  const AttentionGeometry g = geometry_of(args.op, forward);
-  if (g.batch > 0) (api().attention.*kFunction)(session(args), backward_call(args, forward, g));
+Bound<AttentionGradCall> backward_call(const NodeView& node, const AttentionGeometry& g, size_t keys) {
+  Bound<AttentionGradCall> call = call_of<AttentionGradCall>(node, g, keys);
+  const Place dkv = output(node, node.outs.size() - 1);
+  bind_heads(call, call->dout, input(node, static_cast<int>(node.ins.size()) - 1), g.out);
+  bind_heads(call, call->dq, output(node), g.q);
+  bind_heads(call, call->dk, dkv, g.k);
+  bind_heads(call, call->dv, dkv, g.v);
+  return call.bind(call->scratch, scratch());
 }
 
-void run_forward_keeping(const KernelArgs& args) {
-  const AttentionGeometry g = geometry_of(args.op, args.ins);
-  AttentionCall call = forward_call(args, g, g.out);
-  call.log_sums = args.outs[1].as<float>();
-  if (g.batch > 0) api().attention.stream_forward(session(args), call);
+using GradScratch = size_t (*)(const NodeView&, const AttentionGeometry&);
+template <auto kFunction, GradScratch scratch_bytes>
+Prepared prepare_backward(const NodeView& node, const DeviceInfo&) {
+  const AttentionGeometry g = grad_geometry(node);
+  return prepared_unless_empty(kFunction, backward_call(node, g, node.ins.size() - 2),
+                               scratch_bytes(node, g));
 }
 
-void run_backward_from_kept(const KernelArgs& args) {
-  const auto forward = args.ins.first(1);
-  const AttentionGeometry g = geometry_of(args.op, forward);
-  AttentionGradCall call = backward_call(args, forward, g);
-  call.out = head_rows(args.ins[1], g.out);
-  call.log_sums = args.ins[2].as<float>();
-  if (g.batch > 0) api().attention.stream_backward(session(args), call);
+size_t stream_grad_scratch(const NodeView&, const AttentionGeometry& g) {
+  return stream_scratch_bytes(g.batch, g.heads, g.queries, g.head_size, false);
+}
+size_t backward_scratch(const NodeView& node, const AttentionGeometry& g) {
+  return attention_grad_scratch_bytes(g.batch, g.heads, g.queries, g.head_size, node.ins.size() == 3);
+}
+size_t one_grad_scratch(const NodeView&, const AttentionGeometry& g) {
+  return one_query_scratch_bytes(g.batch, g.heads, g.keys);
+}
+
+Prepared prepare_backward_from_kept(const NodeView& node, const DeviceInfo&) {
+  const AttentionGeometry g = attention_geometry(node.op, node.ins.first(1));
+  Bound<AttentionGradCall> call = backward_call(node, g, 0);
+  bind_heads(call, call->out, input(node, 1), g.out);
+  call.bind(call->log_sums, input(node, 2));
+  return prepared_unless_empty(&AttentionApi::stream_backward, call,
+                               stream_scratch_bytes(g.batch, g.heads, g.queries, g.head_size, true));
 }
 
 std::string declines_plain(const NodeView& node, const DeviceInfo& device) {
@@ -112,10 +127,6 @@ std::string unless_one_query(const AttentionGeometry& g) {
 std::string declines_one(const NodeView& node, const DeviceInfo& device) {
   const std::string reason = unless_one_query(attention_geometry(node.op, node.ins));
   return reason.empty() ? declines_plain(node, device) : reason;
-}
-
-AttentionGeometry grad_geometry(const NodeView& node) {
-  return attention_geometry(node.op, node.ins.first(node.ins.size() - 1));
 }
 
 std::string declines_one_grad(const NodeView& node, const DeviceInfo& device) {
@@ -192,25 +203,6 @@ std::string declines_stream_grad(const NodeView& node, const DeviceInfo& device)
 std::string declines_stream_kept(const NodeView& node, const DeviceInfo& device) {
   return declines_stream(node, device, attention_geometry(node.op, node.ins.first(1)));
 }
-size_t stream_kept_scratch(const NodeView& node, const DeviceInfo&) {
-  const AttentionGeometry g = attention_geometry(node.op, node.ins.first(1));
-  return stream_scratch_bytes(g.batch, g.heads, g.queries, g.head_size, true);
-}
-
-size_t stream_grad_scratch(const NodeView& node, const DeviceInfo&) {
-  const AttentionGeometry g = grad_geometry(node);
-  return stream_scratch_bytes(g.batch, g.heads, g.queries, g.head_size, false);
-}
-
-size_t backward_scratch(const NodeView& node, const DeviceInfo&) {
-  const AttentionGeometry g = grad_geometry(node);
-  return attention_grad_scratch_bytes(g.batch, g.heads, g.queries, g.head_size, node.ins.size() == 3);
-}
-
-size_t one_grad_scratch(const NodeView& node, const DeviceInfo&) {
-  const AttentionGeometry g = grad_geometry(node);
-  return one_query_scratch_bytes(g.batch, g.heads, g.keys);
-}
 
 // On tensor cores the weights and the gradients of scores are operands, so they are rounded to the type of
 // the other operands.
@@ -224,28 +216,28 @@ Kernel on_tensor_cores(Kernel kernel) {
 }  // namespace
 
 std::vector<OpKernels> attention_kernels() {
-  return {
-      {"attention",
-       {cuda_kernel("one_query", run_forward<&AttentionApi::one_forward>, declines_one),
-        on_tensor_cores(
-            cuda_kernel("stream_heads", run_forward<&AttentionApi::stream_forward>, declines_stream_forward)),
-        on_tensor_cores(
-            cuda_kernel("short_heads", run_forward<&AttentionApi::short_forward>, declines_short)),
-        on_tensor_cores(cuda_kernel("long_heads", run_forward<&AttentionApi::long_forward>, declines_long)),
-        cuda_kernel("plain_heads", run_forward<&AttentionApi::plain_forward>, declines_plain)}},
-      {"attention_probs", {cuda_kernel("plain_weights", run_weights, declines_plain)}},
-      {"attention_grad",
-       {cuda_kernel("one_query", run_backward<&AttentionApi::one_backward>, declines_one_grad,
-                    one_grad_scratch),
-        on_tensor_cores(cuda_kernel("stream_heads", run_backward<&AttentionApi::stream_backward>,
-                                    declines_stream_grad, stream_grad_scratch)),
-        on_tensor_cores(
-            cuda_kernel("heads", run_backward<&AttentionApi::backward>, declines_grad, backward_scratch))}},
-      {"attention_sums",
-       {on_tensor_cores(cuda_kernel("stream_heads", run_forward_keeping, declines_stream_kept))}},
-      {"attention_sums_grad",
-       {on_tensor_cores(
-           cuda_kernel("stream_heads", run_backward_from_kept, declines_stream_kept, stream_kept_scratch))}}};
+  return {{"attention",
+           {cuda_kernel("one_query", prepare_forward<&AttentionApi::one_forward>, declines_one),
+            on_tensor_cores(cuda_kernel("stream_heads", prepare_forward<&AttentionApi::stream_forward>,
+                                        declines_stream_forward)),
+            on_tensor_cores(
+                cuda_kernel("short_heads", prepare_forward<&AttentionApi::short_forward>, declines_short)),
+            on_tensor_cores(
+                cuda_kernel("long_heads", prepare_forward<&AttentionApi::long_forward>, declines_long)),
+            cuda_kernel("plain_heads", prepare_forward<&AttentionApi::plain_forward>, declines_plain)}},
+          {"attention_probs", {cuda_kernel("plain_weights", prepare_weights, declines_plain)}},
+          {"attention_grad",
+           {cuda_kernel("one_query", prepare_backward<&AttentionApi::one_backward, one_grad_scratch>,
+                        declines_one_grad),
+            on_tensor_cores(cuda_kernel("stream_heads",
+                                        prepare_backward<&AttentionApi::stream_backward, stream_grad_scratch>,
+                                        declines_stream_grad)),
+            on_tensor_cores(cuda_kernel("heads", prepare_backward<&AttentionApi::backward, backward_scratch>,
+                                        declines_grad))}},
+          {"attention_sums",
+           {on_tensor_cores(cuda_kernel("stream_heads", prepare_forward_keeping, declines_stream_kept))}},
+          {"attention_sums_grad",
+           {on_tensor_cores(cuda_kernel("stream_heads", prepare_backward_from_kept, declines_stream_kept))}}};
 }
 
 }  // namespace vitrail::cuda

@@ -13,19 +13,6 @@ namespace vitrail::cuda {
 
 namespace {
 
-std::byte* aligned_scratch(const KernelArgs& args) {
-  const auto start = reinterpret_cast<uintptr_t>(args.scratch.data());
-  return args.scratch.data() + (256 - start % 256) % 256;
-}
-
-struct Descs {
-  std::vector<TensorDesc> ins, outs;
-  explicit Descs(const KernelArgs& args) {
-    for (const TensorView& view : args.ins) ins.push_back(view.desc());
-    for (const TensorView& view : args.outs) outs.push_back(view.desc());
-  }
-};
-
 // Why the packing of the inputs does not suit: exactly the named weights must be packed, or none of the
 // inputs.
 std::string packing_unsupported(const NodeView& node, std::initializer_list<int> weights, bool packed) {
@@ -54,14 +41,12 @@ Packing fp8_packing(const NodeView& node, const DeviceInfo& device) {
   return plan.b_transposed && !plan.keeps ? fp8_packing_of(plan) : Packing{};
 }
 
-size_t fp8_scratch_bytes(const NodeView& node, const DeviceInfo&) {
-  return plan_gemm(node, Multiplier::kFp8).scratch_bytes;
-}
-
-void run_fp8(const KernelArgs& args) {
-  const GemmPlan plan = plan_gemm(args, Multiplier::kFp8);
-  const Fp8Gemm gemm(args, plan, aligned_scratch(args));
-  gemm.run(gemm.round_a(), operand(args.outs[0]));
+Prepared prepare_fp8(const NodeView& node, const DeviceInfo&) {
+  const GemmPlan plan = plan_gemm(node, Multiplier::kFp8);
+  Calls calls;
+  Fp8Gemm gemm(calls, node, plan);
+  gemm.run(gemm.round_a(), output(node));
+  return std::move(calls).prepared(plan.scratch_bytes);
 }
 
 // ---- one GEMM by our own kernel, in training: its gelu is kept, or it ends in the gelu's slope ----
@@ -86,24 +71,15 @@ std::string declines_own(const NodeView& node, const DeviceInfo& device) {
   return packing_unsupported(node, {plan.b}, false);
 }
 
-// The partial sums of the columns come after the plan's scratch; a cluster's last stack may have a tile too
-// many.
-size_t own_scratch_bytes(const NodeView& node, const DeviceInfo&) {
+// The partial sums of the columns come after the plan's scratch.
+Prepared prepare_own(const NodeView& node, const DeviceInfo&) {
   const GemmPlan plan = plan_gemm(node, Multiplier::kFp8);
-  const int64_t parts = plan.sums ? hopper_sum_parts(plan.m + kHopperTileRows) : 0;
-  return plan.scratch_bytes + static_cast<size_t>(parts * plan.n) * sizeof(float);
-}
-
-void run_own(const KernelArgs& args) {
-  const GemmPlan plan = plan_gemm(args, Multiplier::kFp8);
-  const Fp8Gemm gemm(args, plan, aligned_scratch(args));
-  FusedGemmCall call = gemm.fused(gemm.round_a());
-  if (plan.keeps) call.kept = operand(args.outs[1]), call.keeps_slope = plan.keeps_slope;
-  if (plan.slope_at >= 0) call.slope_at = operand(args.ins[plan.slope_at]);
-  if (plan.sums)
-    call.sums = {.target = operand(args.outs[1]),
-                 .partials = reinterpret_cast<float*>(aligned_scratch(args) + plan.scratch_bytes - 256)};
-  api().gemms.hopper_fp8_gemm(session(args), call);
+  Calls calls;
+  Fp8Gemm gemm(calls, node, plan);
+  Bound<FusedGemmCall> call = gemm.fused(gemm.round_a());
+  add_training(call, node, plan, aligned_scratch(plan.scratch_bytes - 256));
+  calls.add(&GemmApi::hopper_fp8_gemm, call);
+  return std::move(calls).prepared(plan.scratch_bytes + partial_sum_bytes(plan));
 }
 
 // ---- a GEMM, bias and gelu, and another GEMM ----
@@ -182,35 +158,31 @@ Packing chain_packing(const NodeView& node, const DeviceInfo& device) {
   return fp8_packing_of(node.ins[chain.first.b].packing.empty() ? chain.first : chain.second);
 }
 
-size_t chain_scratch_bytes(const NodeView& node, const DeviceInfo&) {
-  return Chain(node).scratch_bytes();
-}
-
-void run_own_chain(const KernelArgs& args) {
-  const Descs descs(args);
-  const Chain chain({args.op, descs.ins, descs.outs});
-  std::byte* scratch = aligned_scratch(args);
-  const Fp8Gemm first(args, chain.first, scratch), second(args, chain.second, scratch + chain.second_at());
+Prepared prepare_own_chain(const NodeView& node, const DeviceInfo&) {
+  const Chain chain(node);
+  Calls calls;
+  Fp8Gemm first(calls, chain.first_node(), chain.first),
+      second(calls, chain.second_node(), chain.second, chain.second_at());
   first.run_to_codes(first.round_a(true), second.place_of_a());
-  second.run(second.place_of_a(), operand(args.outs[0]));
+  second.run(second.place_of_a(), output(node));
+  return std::move(calls).prepared(chain.scratch_bytes());
 }
 
-void run_chain(const KernelArgs& args) {
-  const Descs descs(args);
-  const Chain chain({args.op, descs.ins, descs.outs});
-  std::byte* scratch = aligned_scratch(args);
-  const Fp8Gemm first(args, chain.first, scratch), second(args, chain.second, scratch + chain.second_at());
-  const Operand hidden = {scratch + chain.hidden_at(), chain.hidden[0].dtype};
+Prepared prepare_chain(const NodeView& node, const DeviceInfo&) {
+  const Chain chain(node);
+  Calls calls;
+  Fp8Gemm first(calls, chain.first_node(), chain.first),
+      second(calls, chain.second_node(), chain.second, chain.second_at());
+  const Place hidden = aligned_scratch(chain.hidden_at(), chain.hidden[0].dtype);
   first.multiply(first.round_a(), hidden);
-  const Operand bias = chain.first.bias < 0 ? Operand{} : operand(args.ins[chain.first.bias]);
-  api().fp8.quantize_rows(session(args), {.rows = chain.first.m,
-                                          .width = chain.first.n,
-                                          .x = hidden,
-                                          .bias = bias,
-                                          .act = chain.first.act,
-                                          .as = hidden.dtype,
-                                          .out = second.place_of_a()});
-  second.run(second.place_of_a(), operand(args.outs[0]));
+  Bound<Fp8RowsCall> rounding;
+  rounding->rows = chain.first.m, rounding->width = chain.first.n, rounding->act = chain.first.act;
+  rounding->as = hidden.dtype;
+  rounding.bind(rounding->x, hidden).bind(rounding->bias, input(node, chain.first.bias));
+  bind_matrix(rounding, rounding->out, second.place_of_a());
+  calls.add(&Fp8Api::quantize_rows, rounding);
+  second.run(second.place_of_a(), output(node));
+  return std::move(calls).prepared(chain.scratch_bytes());
 }
 
 // ---- a weight at load ----
@@ -220,14 +192,14 @@ std::string declines_rounding(const NodeView& node, const DeviceInfo& device) {
 }
 
 // The weight is first rounded to its own type, in which a kernel that reads it row-major would find it.
-void run_rounding(const KernelArgs& args) {
-  const TensorDesc& packed = args.outs[0].desc();
-  api().fp8.quantize_rows(session(args), {.rows = packed.packed_rows,
-                                          .width = packed.elems() / packed.packed_rows,
-                                          .x = operand(args.ins[0]),
-                                          .as = packed.dtype,
-                                          .out = fp8_matrix_at(args.outs[0].data(), packed.packed_rows,
-                                                               packed.elems() / packed.packed_rows)});
+Prepared prepare_rounding(const NodeView& node, const DeviceInfo&) {
+  const TensorDesc& packed = node.outs[0];
+  const int64_t rows = packed.packed_rows, width = rows == 0 ? 0 : packed.elems() / rows;
+  Bound<Fp8RowsCall> call;
+  call->rows = rows, call->width = width, call->as = packed.dtype;
+  call.bind(call->x, input(node, 0));
+  bind_matrix(call, call->out, fp8_places(output(node), rows, width));
+  return prepared(&Fp8Api::quantize_rows, call);
 }
 
 }  // namespace
@@ -240,27 +212,25 @@ std::string lacks_arithmetic(Arithmetic arithmetic, const DeviceInfo& device) {
 }
 
 std::vector<OpKernels> fp8_kernels() {
-  Kernel packed = cuda_kernel("cublaslt fp8", run_fp8, declines_fp8<true>, fp8_scratch_bytes);
+  Kernel packed = cuda_kernel("cublaslt fp8", prepare_fp8, declines_fp8<true>);
   packed.packing = fp8_packing;
-  const Kernel plain =
-      cuda_kernel("cublaslt fp8, weight rounded too", run_fp8, declines_fp8<false>, fp8_scratch_bytes);
-  const Kernel own = cuda_kernel("hopper fp8, weight rounded too", run_own, declines_own, own_scratch_bytes);
-  const auto chained = [](const char* name, RunKernel run, Declines declines, bool packs) {
-    Kernel kernel = cuda_kernel(name, run, declines, chain_scratch_bytes);
-    if (packs) kernel.packing = chain_packing;
+  const Kernel plain = cuda_kernel("cublaslt fp8, weight rounded too", prepare_fp8, declines_fp8<false>);
+  const Kernel own = cuda_kernel("hopper fp8, weight rounded too", prepare_own, declines_own);
+  const auto packing_both = [](Kernel kernel) {
+    kernel.packing = chain_packing;
     return kernel;
   };
   return {
       {"linear", {packed, plain}},
       {"linear_dx", {plain}},
       {"fused",
-       {packed, plain, own,  //
-        chained("hopper and cublaslt fp8", run_own_chain, declines_chain<true, true>, true),
-        chained("hopper and cublaslt fp8, weights rounded too", run_own_chain, declines_chain<false, true>,
-                false),
-        chained("cublaslt fp8 twice", run_chain, declines_chain<true, false>, true),
-        chained("cublaslt fp8 twice, weights rounded too", run_chain, declines_chain<false, false>, false)}},
-      {"load_param", {cuda_kernel("fp8 rows", run_rounding, declines_rounding)}}};
+       {packed, plain, own,
+        packing_both(cuda_kernel("hopper and cublaslt fp8", prepare_own_chain, declines_chain<true, true>)),
+        cuda_kernel("hopper and cublaslt fp8, weights rounded too", prepare_own_chain,
+                    declines_chain<false, true>),
+        packing_both(cuda_kernel("cublaslt fp8 twice", prepare_chain, declines_chain<true, false>)),
+        cuda_kernel("cublaslt fp8 twice, weights rounded too", prepare_chain, declines_chain<false, false>)}},
+      {"load_param", {cuda_kernel("fp8 rows", prepare_rounding, declines_rounding)}}};
 }
 
 }  // namespace vitrail::cuda

@@ -35,124 +35,108 @@ std::string declines_gemm(const NodeView& node, const DeviceInfo& device) {
   return plan.keeps || plan.sums ? "makes one result" : "";
 }
 
-template <Multiplier by>
-size_t gemm_scratch_bytes(const NodeView& node, const DeviceInfo&) {
-  return plan_gemm(node, by).scratch_bytes;
-}
-
-// The launches of one node.
-class GemmRun {
+// Writes down the calls of one node.
+class GemmCalls {
  public:
-  GemmRun(const KernelArgs& args, Multiplier by, int algorithm)
-      : args_(args), by_(by), algorithm_(algorithm), plan_(plan_gemm(args, by)), gemms_(api().gemms) {
-    const auto start = reinterpret_cast<uintptr_t>(args.scratch.data());
-    scratch_ = args.scratch.data() + (256 - start % 256) % 256;
-  }
+  GemmCalls(const NodeView& node, Multiplier by, int algorithm)
+      : node_(node), by_(by), algorithm_(algorithm), plan_(plan_gemm(node, by)) {}
 
-  void run() const {
+  Prepared prepared() && {
     if (plan_.images >= 0) gather();
-    const Operand gemm =
-        plan_.gemm_in_scratch ? Operand{scratch_ + plan_.gemm_at, plan_.gemm_type} : result();
+    const Place gemm = plan_.gemm_in_scratch ? aligned_scratch(plan_.gemm_at, plan_.gemm_type) : result();
     multiply(gemm);
     if (plan_.finished) finish(gemm);
-    if (plan_.cuts_result)
-      gemms_.copy_rows(session(args_), {.rows = plan_.m,
-                                        .from_width = plan_.n,
-                                        .to_width = row_elems(result_desc(), plan_.m),
-                                        .from = gemm,
-                                        .to = result(),
-                                        .adds = plan_.target >= 0});
+    if (plan_.cuts_result) {
+      const TensorDesc& wanted = plan_.target < 0 ? node_.outs[0] : node_.ins[plan_.target];
+      copy_rows(gemm, result(),
+                {.rows = plan_.m,
+                 .from_width = plan_.n,
+                 .to_width = row_elems(wanted, plan_.m),
+                 .from = {},
+                 .to = {},
+                 .adds = plan_.target >= 0});
+    }
+    return std::move(calls_).prepared(plan_.scratch_bytes);
   }
 
  private:
-  Operand input(int i) const { return i < 0 ? Operand{} : operand(args_.ins[i]); }
-  Operand result() const { return plan_.target < 0 ? operand(args_.outs[0]) : input(plan_.target); }
-  Operand patches() const { return {scratch_ + plan_.patches_at, args_.ins[plan_.images].dtype()}; }
-  Operand factor(int i) const {
+  Place in(int i) const { return input(node_, i); }
+  Place result() const { return plan_.target < 0 ? output(node_) : in(plan_.target); }
+  Place patches() const { return aligned_scratch(plan_.patches_at, node_.ins[plan_.images].dtype); }
+  Place factor(int i) {
     if (i == plan_.images) return patches();
-    return i == plan_.b && plan_.pads_weight ? padded_weight() : input(i);
+    return i == plan_.b && plan_.pads_weight ? padded_weight() : in(i);
   }
-  static int64_t row_elems(const TensorDesc& desc, int64_t rows) { return desc.elems() / rows; }
-  TensorDesc result_desc() const {
-    return plan_.target < 0 ? args_.outs[0].desc() : args_.ins[plan_.target].desc();
+  static int64_t row_elems(const TensorDesc& desc, int64_t rows) {
+    return rows == 0 ? 0 : desc.elems() / rows;
   }
-  Operand padded_weight() const {
-    const TensorView& weight = args_.ins[plan_.b];
-    const Operand padded = {scratch_ + plan_.weight_at, weight.dtype()};
-    gemms_.copy_rows(session(args_), {.rows = plan_.n,
-                                      .from_width = row_elems(weight.desc(), plan_.n),
-                                      .to_width = plan_.k,
-                                      .from = operand(weight),
-                                      .to = padded});
+  void copy_rows(const Place& from, const Place& to, const RowsCall& sizes) {
+    Bound<RowsCall> call(sizes);
+    calls_.add(&GemmApi::copy_rows, call.bind(call->from, from).bind(call->to, to));
+  }
+  Place padded_weight() {
+    const TensorDesc& weight = node_.ins[plan_.b];
+    const Place padded = aligned_scratch(plan_.weight_at, weight.dtype);
+    copy_rows(in(plan_.b), padded,
+              {.rows = plan_.n,
+               .from_width = row_elems(weight, plan_.n),
+               .to_width = plan_.k,
+               .from = {},
+               .to = {}});
     return padded;
   }
 
-  void gather() const {
-    const Shape& x = args_.ins[plan_.images].shape();
-    gemms_.gather_patches(session(args_), {.batch = x.local('B'),
-                                           .channels = x.local('C'),
-                                           .height = x.local('Y'),
-                                           .width = x.local('X'),
-                                           .rows = plan_.patch_rows,
-                                           .columns = plan_.patch_columns,
-                                           .length = plan_.images == plan_.a ? plan_.k : plan_.n,
-                                           .images = input(plan_.images),
-                                           .out = patches()});
+  void gather() {
+    const Shape& x = node_.ins[plan_.images].shape;
+    Bound<PatchesCall> call({.batch = x.local('B'),
+                             .channels = x.local('C'),
+                             .height = x.local('Y'),
+                             .width = x.local('X'),
+                             .rows = plan_.patch_rows,
+                             .columns = plan_.patch_columns,
+                             .length = plan_.images == plan_.a ? plan_.k : plan_.n,
+                             .images = {},
+                             .out = {}});
+    call.bind(call->images, in(plan_.images)).bind(call->out, patches());
+    calls_.add(&GemmApi::gather_patches, call);
   }
 
   // The bias in the type that cuBLASLt's epilogue requires.
-  Operand epilogue_bias() const {
-    if (!plan_.casts_bias) return input(plan_.bias);
-    const Operand cast = {scratch_ + plan_.bias_at, plan_.bias_type};
-    gemms_.finish(session(args_), {.rows = 1, .width = plan_.n, .gemm = input(plan_.bias), .out = cast});
+  Place epilogue_bias() {
+    if (!plan_.casts_bias) return in(plan_.bias);
+    const Place cast = aligned_scratch(plan_.bias_at, plan_.bias_type);
+    calls_.add(&GemmApi::finish, cast_call(plan_, in(plan_.bias), cast));
     return cast;
   }
 
-  void multiply(const Operand& gemm) const {
-    GemmCall call{.m = plan_.m,
-                  .n = plan_.n,
-                  .k = plan_.k,
-                  .a = factor(plan_.a),
-                  .b = factor(plan_.b),
-                  .d = gemm,
-                  .tf32 = plan_.tf32,
-                  .a_transposed = plan_.a_transposed,
-                  .b_transposed = plan_.b_transposed};
-    if (plan_.target >= 0 && !plan_.cuts_result) call.c = result();
+  void multiply(const Place& gemm) {
+    Bound<GemmCall> call;
+    call->m = plan_.m, call->n = plan_.n, call->k = plan_.k, call->tf32 = plan_.tf32;
+    call->a_transposed = plan_.a_transposed, call->b_transposed = plan_.b_transposed;
+    call.bind(call->a, factor(plan_.a)).bind(call->b, factor(plan_.b)).bind(call->d, gemm);
+    if (plan_.target >= 0 && !plan_.cuts_result) call.bind(call->c, result());
     if (!plan_.finished) {
-      if (plan_.residual >= 0) call.c = input(plan_.residual);
-      call.bias = epilogue_bias();
-      call.act = plan_.act;
+      call.bind(call->c, in(plan_.residual)).bind(call->bias, epilogue_bias());
+      call->act = plan_.act;
     }
-    if (by_ == Multiplier::kTiles) return gemms_.tiled_gemm(session(args_), call);
-    call.workspace = scratch_;
-    call.algorithm = algorithm_;
-    gemms_.gemm(session(args_), call);
+    if (by_ == Multiplier::kTiles) return calls_.add(&GemmApi::tiled_gemm, call);
+    call.bind(call->workspace, aligned_scratch(0));
+    call->algorithm = algorithm_;
+    calls_.add(&GemmApi::gemm, call);
   }
 
-  void finish(const Operand& gemm) const {
-    gemms_.finish(session(args_), {.rows = plan_.m,
-                                   .width = plan_.n,
-                                   .gemm = gemm,
-                                   .out = result(),
-                                   .bias = input(plan_.bias),
-                                   .scale = input(plan_.scale),
-                                   .residual = input(plan_.residual),
-                                   .slope_at = input(plan_.slope_at),
-                                   .act = plan_.act});
-  }
+  void finish(const Place& gemm) { calls_.add(&GemmApi::finish, finish_call(node_, plan_, gemm, result())); }
 
-  const KernelArgs& args_;
+  const NodeView& node_;
   Multiplier by_;
   int algorithm_;
   GemmPlan plan_;
-  const GemmApi& gemms_;
-  std::byte* scratch_;
+  Calls calls_;
 };
 
 template <Multiplier by, int algorithm>
-void run_gemm(const KernelArgs& args) {
-  GemmRun(args, by, algorithm).run();
+Prepared prepare_gemm(const NodeView& node, const DeviceInfo&) {
+  return GemmCalls(node, by, algorithm).prepared();
 }
 
 template <Multiplier by>
@@ -167,7 +151,7 @@ Rounding rounding_of_gemm(const NodeView& node) {
 
 template <Multiplier by, int algorithm = 0>
 Kernel gemm_kernel(const char* name) {
-  Kernel kernel = cuda_kernel(name, run_gemm<by, algorithm>, declines_gemm<by>, gemm_scratch_bytes<by>);
+  Kernel kernel = cuda_kernel(name, prepare_gemm<by, algorithm>, declines_gemm<by>);
   kernel.rounding = rounding_of_gemm<by>;
   return kernel;
 }

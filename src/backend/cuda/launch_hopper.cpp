@@ -63,32 +63,18 @@ bool chosen_by_default(const NodeView& node, const DeviceInfo& device) {
 
 // The kernel needs scratch for column sums alone; else it reserves cuBLASLt's, so that a plan's memory does
 // not depend on the choice among a GEMM's kernels.
-size_t hopper_scratch_bytes(const NodeView& node, const DeviceInfo&) {
+Prepared prepare_hopper(const NodeView& node, const DeviceInfo&) {
   const GemmPlan plan = plan_gemm(node, Multiplier::kLibrary);
-  // A cluster's last stack may have a tile too many.
-  const int64_t parts = hopper_sum_parts(plan.m + kHopperTileRows);
-  if (plan.sums) return static_cast<size_t>(parts * plan.n) * sizeof(float);
-  return plan.keeps ? 0 : plan.scratch_bytes;
-}
-
-ColumnSums sums_of(const KernelArgs& args, const GemmPlan& plan) {
-  if (!plan.sums) return {};
-  return {.target = operand(args.outs[1]), .partials = reinterpret_cast<float*>(args.scratch.data())};
-}
-
-void run_hopper(const KernelArgs& args) {
-  const GemmPlan plan = plan_gemm(args, Multiplier::kLibrary);
-  FusedGemmCall call = fused_call(args, plan);
-  if (plan.keeps) call.kept = operand(args.outs[1]), call.keeps_slope = plan.keeps_slope;
-  if (plan.slope_at >= 0) call.slope_at = operand(args.ins[plan.slope_at]);
-  call.sums = sums_of(args, plan);
-  api().gemms.hopper_gemm(session(args), call);
+  Bound<FusedGemmCall> call = fused_call(node, plan);
+  add_training(call, node, plan, scratch());
+  const size_t bytes = plan.keeps ? 0 : plan.scratch_bytes;
+  return prepared(&GemmApi::hopper_gemm, call, plan.sums ? partial_sum_bytes(plan) : bytes);
 }
 
 }  // namespace
 
 Kernel hopper_gemm_kernel() {
-  Kernel kernel = cuda_kernel("hopper", run_hopper, declines_hopper, hopper_scratch_bytes);
+  Kernel kernel = cuda_kernel("hopper", prepare_hopper, declines_hopper);
   kernel.only_by_table = true;
   kernel.by_default = chosen_by_default;
   return kernel;

@@ -14,7 +14,7 @@ namespace {
 // there are many terms.
 constexpr int64_t kFewRows = 256, kFewRowsOfPass = 512, kFewRowsOfManyTerms = 64, kManyTerms = 2048;
 
-std::string unsupported_matrices(const NodeView& node, const GemmPlan& plan) {
+std::string small_matrices_unsupported(const NodeView& node, const GemmPlan& plan) {
   const DType type = node.ins[plan.a].dtype, result = node.outs[0].dtype;
   if (plan.images >= 0) return "gathers no patches";
   if (!plan.b_transposed || plan.a_transposed || plan.target >= 0) return "computes no gradient";
@@ -24,7 +24,7 @@ std::string unsupported_matrices(const NodeView& node, const GemmPlan& plan) {
   return hopper_sizes_unsupported(plan);
 }
 
-std::string unsupported_epilogue(const NodeView& node, const GemmPlan& plan) {
+std::string small_epilogue_unsupported(const NodeView& node, const GemmPlan& plan) {
   if (plan.act != Activation::kNone && node.outs[0].dtype == DType::kF32)
     return "has no gelu of f32's accuracy";
   return hopper_epilogue_unsupported(node, plan);
@@ -36,8 +36,8 @@ std::string declines_small(const NodeView& node, const DeviceInfo& device) {
   if (node.outs.size() != 1) return "has one result";
   const GemmPlan plan = plan_gemm(node, Multiplier::kLibrary);
   if (!plan.unsupported.empty()) return plan.unsupported;
-  if (std::string reason = unsupported_matrices(node, plan); !reason.empty()) return reason;
-  return unsupported_epilogue(node, plan);
+  if (std::string reason = small_matrices_unsupported(node, plan); !reason.empty()) return reason;
+  return small_epilogue_unsupported(node, plan);
 }
 
 bool has_few_rows(const NodeView& node, const DeviceInfo& device) {
@@ -47,24 +47,20 @@ bool has_few_rows(const NodeView& node, const DeviceInfo& device) {
   return plan.m < (plan.finished ? kFewRowsOfPass : kFewRows);
 }
 
-// As cuBLASLt's: a plan's memory does not depend on the choice among a GEMM's kernels.
-size_t scratch_bytes(const NodeView& node, const DeviceInfo&) {
-  return plan_gemm(node, Multiplier::kLibrary).scratch_bytes;
-}
-
-void run_small(const KernelArgs& args) {
-  const GemmPlan plan = plan_gemm(args, Multiplier::kLibrary);
-  const auto fixed = [&](int i) { return i < 0 || args.is_fixed(i); };
-  SmallGemmCall call{.gemm = fused_call(args, plan),
-                     .tile = choose_tile(plan.m, plan.n, plan.k, processors_of(args.context.device)),
-                     .early = fixed(plan.b) && fixed(plan.bias) && fixed(plan.scale)};
-  api().gemms.small_gemm(session(args), call);
+// The scratch is cuBLASLt's: a plan's memory does not depend on the choice among a GEMM's kernels.
+Prepared prepare_small(const NodeView& node, const DeviceInfo& device) {
+  const GemmPlan plan = plan_gemm(node, Multiplier::kLibrary);
+  Bound<SmallGemmCall> call;
+  call.embed(call->gemm, fused_call(node, plan));
+  call->tile = choose_tile(plan.m, plan.n, plan.k, processors_of(device));
+  call.bind_fixed(call->early, {plan.b, plan.bias, plan.scale});
+  return prepared(&GemmApi::small_gemm, call, plan.scratch_bytes);
 }
 
 }  // namespace
 
 Kernel hopper_small_kernel() {
-  Kernel kernel = cuda_kernel("hopper_small", run_small, declines_small, scratch_bytes);
+  Kernel kernel = cuda_kernel("hopper_small", prepare_small, declines_small);
   kernel.only_by_table = true;
   kernel.by_default = has_few_rows;
   return kernel;

@@ -15,22 +15,20 @@ std::string declines_images(const NodeView& node, const DeviceInfo&) {
   return {};
 }
 
-void run_make_images(const KernelArgs& args) {
-  const Shape& out = args.outs[0].shape();
-  api().images.make(session(args), {.pixels = static_cast<const uint8_t*>(args.ins[0].data()),
-                                    .recipes = static_cast<const ImageRecipe*>(args.ins[1].data()),
-                                    .levels = static_cast<const float*>(args.ins[2].data()),
-                                    .out = operand(args.outs[0]),
-                                    .batch = out[0].local,
-                                    .channels = out[1].local,
-                                    .height = out[2].local,
-                                    .width = out[3].local});
+Prepared prepare_make_images(const NodeView& node, const DeviceInfo&) {
+  const Shape& out = node.outs[0].shape;
+  Bound<ImagesCall> call;
+  call->batch = out[0].local, call->channels = out[1].local;
+  call->height = out[2].local, call->width = out[3].local;
+  call.bind(call->pixels, input(node, 0)).bind(call->recipes, input(node, 1));
+  call.bind(call->levels, input(node, 2)).bind(call->out, output(node));
+  return prepared(&ImagesApi::make, call);
 }
 
 }  // namespace
 
 std::vector<OpKernels> image_kernels() {
-  return {{"make_images", {cuda_kernel("by recipe", run_make_images, declines_images)}}};
+  return {{"make_images", {cuda_kernel("by recipe", prepare_make_images, declines_images)}}};
 }
 
 }  // namespace vitrail::cuda

@@ -6,34 +6,35 @@ namespace vitrail::cuda {
 
 namespace {
 
-LossCall loss_call(const KernelArgs& args, LossKind kind, const TensorView& losses) {
-  LossCall call;
-  call.logits = operand(args.ins[0]);
-  call.targets = operand(args.ins[1]);
-  call.losses = operand(losses);
-  call.images = losses.desc().elems();
-  call.classes = args.ins[0].shape().local('K');
-  call.softmax = kind == LossKind::kSoftmax || kind == LossKind::kDivergence;
-  call.less_entropy = kind == LossKind::kDivergence;
-  if (kind == LossKind::kSigmoidMean) call.share = 1.0f / static_cast<float>(call.classes);
+Bound<LossCall> loss_call(const NodeView& node, LossKind kind, const TensorDesc& losses) {
+  Bound<LossCall> call;
+  call.bind(call->logits, input(node, 0)).bind(call->targets, input(node, 1));
+  call->images = losses.elems();
+  call->classes = node.ins[0].shape.local('K');
+  call->softmax = kind == LossKind::kSoftmax || kind == LossKind::kDivergence;
+  call->less_entropy = kind == LossKind::kDivergence;
+  if (kind == LossKind::kSigmoidMean) call->share = 1.0f / static_cast<float>(call->classes);
   return call;
 }
 
-void run_cross_entropy(const KernelArgs& args) {
-  api().losses.forward(session(args), loss_call(args, op_of<CrossEntropyOp>(args).loss(), args.outs[0]));
+Prepared prepare_cross_entropy(const NodeView& node, const DeviceInfo&) {
+  Bound<LossCall> call = loss_call(node, op_of<CrossEntropyOp>(node).loss(), node.outs[0]);
+  call.bind(call->losses, output(node));
+  return prepared(&LossesApi::forward, call);
 }
 
-void run_cross_entropy_grad(const KernelArgs& args) {
-  LossCall call = loss_call(args, op_of<CrossEntropyGradOp>(args).loss(), args.ins[2]);
-  call.dlogits = operand(args.outs[0]);
-  api().losses.backward(session(args), call);
+Prepared prepare_cross_entropy_grad(const NodeView& node, const DeviceInfo&) {
+  Bound<LossCall> call = loss_call(node, op_of<CrossEntropyGradOp>(node).loss(), node.ins[2]);
+  call.bind(call->losses, input(node, 2)).bind(call->dlogits, output(node));
+  return prepared(&LossesApi::backward, call);
 }
 
-void run_loss_sum(const KernelArgs& args) {
-  api().losses.sum(session(args), {.sums = args.ins[0].as<double>(),
-                                   .losses = operand(args.ins[1]),
-                                   .weights = operand(args.ins[2]),
-                                   .images = args.ins[0].desc().elems()});
+Prepared prepare_loss_sum(const NodeView& node, const DeviceInfo&) {
+  Bound<LossSumCall> call;
+  call->images = node.ins[0].elems();
+  call.bind(call->sums, input(node, 0));
+  call.bind(call->losses, input(node, 1)).bind(call->weights, input(node, 2));
+  return prepared(&LossesApi::sum, call);
 }
 
 std::string declines_loss_sum(const NodeView& node, const DeviceInfo& device) {
@@ -43,9 +44,9 @@ std::string declines_loss_sum(const NodeView& node, const DeviceInfo& device) {
 }  // namespace
 
 std::vector<OpKernels> loss_kernels() {
-  return {{"cross_entropy", {cuda_kernel("picture", run_cross_entropy)}},
-          {"cross_entropy_grad", {cuda_kernel("picture", run_cross_entropy_grad)}},
-          {"loss_sum", {cuda_kernel("elements", run_loss_sum, declines_loss_sum)}}};
+  return {{"cross_entropy", {cuda_kernel("picture", prepare_cross_entropy)}},
+          {"cross_entropy_grad", {cuda_kernel("picture", prepare_cross_entropy_grad)}},
+          {"loss_sum", {cuda_kernel("elements", prepare_loss_sum, declines_loss_sum)}}};
 }
 
 }  // namespace vitrail::cuda

@@ -10,10 +10,6 @@ std::string declines_nothing(const NodeView&, const DeviceInfo&) {
   return {};
 }
 
-std::byte* bytes_of(const TensorView& view) {
-  return static_cast<std::byte*>(view.data());
-}
-
 // A value around one of its dims: `outer` times [extent] times `unit` bytes.
 struct Around {
   Around(const TensorDesc& desc, char dim) : unit(size_of(desc.dtype)) {
@@ -25,58 +21,89 @@ struct Around {
   size_t outer = 1, extent = 0, unit;
 };
 
+// A copy between two places, each so many bytes from the start of an operand.
+void add_copy(Calls& calls, const Place& to, const Place& from, const BlockCopy& sizes) {
+  Bound<BlockCopy> copy(sizes);
+  calls.add(&MovesApi::copy, copy.bind(copy->to, to).bind(copy->from, from));
+}
+
+Place further(Place place, size_t bytes) {
+  place.offset += bytes;
+  return place;
+}
+
 // Copies between a value and its packed form, part by part.
-void move_parts(const KernelArgs& args, const TensorView& whole, const TensorView& packed, char dim,
-                const std::vector<int64_t>& cuts, bool pack) {
-  const Around around(whole.desc(), dim);
+Prepared prepare_parts(const TensorDesc& desc, const Place& whole, const Place& packed, char dim,
+                       const std::vector<int64_t>& cuts, bool pack) {
+  const Around around(desc, dim);
+  Calls calls;
   for (size_t r = 0; r + 1 < cuts.size(); ++r) {
     const auto begin = static_cast<size_t>(cuts[r]), rows = static_cast<size_t>(cuts[r + 1]) - begin;
-    std::byte* const in_whole = bytes_of(whole) + begin * around.unit;
-    std::byte* const in_packed = bytes_of(packed) + around.outer * begin * around.unit;
+    const Place in_whole = further(whole, begin * around.unit),
+                in_packed = further(packed, around.outer * begin * around.unit);
     const size_t run = rows * around.unit, pitch = around.extent * around.unit;
-    api().moves.copy(session(args), pack ? BlockCopy{in_packed, in_whole, run, pitch, run, around.outer}
-                                         : BlockCopy{in_whole, in_packed, pitch, run, run, around.outer});
+    if (pack)
+      add_copy(calls, in_packed, in_whole,
+               {.to_pitch = run, .from_pitch = pitch, .run = run, .runs = around.outer});
+    else
+      add_copy(calls, in_whole, in_packed,
+               {.to_pitch = pitch, .from_pitch = run, .run = run, .runs = around.outer});
   }
+  return std::move(calls).prepared();
 }
 
-void run_pack(const KernelArgs& args) {
-  const auto& op = op_of<PackOp>(args);
-  move_parts(args, args.ins[0], args.outs[0], op.dim(), op.cuts(), true);
+Prepared prepare_pack(const NodeView& node, const DeviceInfo&) {
+  const auto& op = op_of<PackOp>(node);
+  return prepare_parts(node.ins[0], input(node, 0), output(node), op.dim(), op.cuts(), true);
 }
 
-void run_unpack(const KernelArgs& args) {
-  const auto& op = op_of<UnpackOp>(args);
-  move_parts(args, args.outs[0], args.ins[0], op.dim(), op.cuts(), false);
+Prepared prepare_unpack(const NodeView& node, const DeviceInfo&) {
+  const auto& op = op_of<UnpackOp>(node);
+  return prepare_parts(node.outs[0], output(node), input(node, 0), op.dim(), op.cuts(), false);
 }
 
-void run_slice(const KernelArgs& args) {
-  const Dim& part = op_of<SliceOp>(args).part();
-  const TensorDesc& from = args.ins[0].desc();
+Prepared prepare_slice(const NodeView& node, const DeviceInfo&) {
+  const Dim& part = op_of<SliceOp>(node).part();
+  const TensorDesc& from = node.ins[0];
   const Around around(from, part.name);
   const auto first = static_cast<size_t>(part.offset - from.shape[*from.shape.find(part.name)].offset);
   const size_t run = static_cast<size_t>(part.local) * around.unit;
-  api().moves.copy(session(args), {args.outs[0].data(), bytes_of(args.ins[0]) + first * around.unit, run,
-                                   around.extent * around.unit, run, around.outer});
+  Calls calls;
+  add_copy(calls, output(node), further(input(node, 0), first * around.unit),
+           {.to_pitch = run, .from_pitch = around.extent * around.unit, .run = run, .runs = around.outer});
+  return std::move(calls).prepared();
 }
 
-void run_join(const KernelArgs& args) {
-  const auto& offsets = op_of<JoinOp>(args).offsets();
-  const size_t unit = size_of(args.outs[0].dtype());
-  api().moves.clear(session(args), args.outs[0].data(), args.outs[0].desc().bytes());
+struct ClearCall {
+  void* target = nullptr;
+  size_t bytes = 0;
+};
+void clear(Session& session, const ClearCall& call) {
+  api().moves.clear(session, call.target, call.bytes);
+}
+
+Prepared prepare_join(const NodeView& node, const DeviceInfo&) {
+  const auto& offsets = op_of<JoinOp>(node).offsets();
+  const size_t unit = size_of(node.outs[0].dtype);
+  Calls calls;
+  Bound<ClearCall> all({.bytes = node.outs[0].bytes()});
+  calls.add(clear, all.bind(all->target, output(node)));
   for (size_t i = 0; i < offsets.size(); ++i) {
-    const size_t bytes = args.ins[i].desc().bytes();
-    api().moves.copy(session(args), {bytes_of(args.outs[0]) + static_cast<size_t>(offsets[i]) * unit,
-                                     args.ins[i].data(), bytes, bytes, bytes, 1});
+    const size_t bytes = node.ins[i].bytes();
+    add_copy(calls, further(output(node), static_cast<size_t>(offsets[i]) * unit),
+             input(node, static_cast<int>(i)),
+             {.to_pitch = bytes, .from_pitch = bytes, .run = bytes, .runs = 1});
   }
+  return std::move(calls).prepared();
 }
 
 }  // namespace
 
 std::vector<OpKernels> move_kernels() {
-  return {{"pack", {cuda_kernel("copied runs", run_pack, declines_nothing)}},
-          {"unpack", {cuda_kernel("copied runs", run_unpack, declines_nothing)}},
-          {"slice", {cuda_kernel("copied runs", run_slice, declines_nothing)}},
-          {"join", {cuda_kernel("copied runs", run_join, declines_nothing)}}};
+  return {{"pack", {cuda_kernel("copied runs", prepare_pack, declines_nothing)}},
+          {"unpack", {cuda_kernel("copied runs", prepare_unpack, declines_nothing)}},
+          {"slice", {cuda_kernel("copied runs", prepare_slice, declines_nothing)}},
+          {"join", {cuda_kernel("copied runs", prepare_join, declines_nothing)}}};
 }
 
 }  // namespace vitrail::cuda

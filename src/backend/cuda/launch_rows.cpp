@@ -17,33 +17,43 @@ namespace vitrail::cuda {
 
 namespace {
 
-MapCall map_call(const KernelArgs& args) {
-  MapCall call{.a = operand(args.ins[0]), .y = operand(args.outs[0]), .count = args.outs[0].desc().elems()};
-  if (args.ins.size() > 1) call.b = operand(args.ins[1]), call.period = args.ins[1].desc().elems();
+Bound<MapCall> map_call(const NodeView& node) {
+  Bound<MapCall> call;
+  call->count = node.outs[0].elems();
+  call.bind(call->a, input(node, 0)).bind(call->y, output(node));
+  if (node.ins.size() > 1) call.bind(call->b, input(node, 1)), call->period = node.ins[1].elems();
   return call;
 }
 
-template <MapKind kKind>
-void run_map(const KernelArgs& args) {
-  api().rows.map(session(args), kKind, map_call(args));
+auto map_of(MapKind kind) {
+  return [kind](Session& session, const MapCall& call) { api().rows.map(session, kind, call); };
 }
 
-void run_gelu(const KernelArgs& args) {
-  const bool tanh_form = op_of<GeluOp>(args).tanh_form();
-  api().rows.map(session(args), tanh_form ? MapKind::kGeluTanh : MapKind::kGeluErf, map_call(args));
+Prepared prepared_map(MapKind kind, const Bound<MapCall>& call, size_t scratch_bytes = 0) {
+  return prepared(map_of(kind), call, scratch_bytes);
+}
+
+template <MapKind kKind>
+Prepared prepare_map(const NodeView& node, const DeviceInfo&) {
+  return prepared_map(kKind, map_call(node));
+}
+
+Prepared prepare_gelu(const NodeView& node, const DeviceInfo&) {
+  const bool tanh_form = op_of<GeluOp>(node).tanh_form();
+  return prepared_map(tanh_form ? MapKind::kGeluTanh : MapKind::kGeluErf, map_call(node));
 }
 
 template <typename ActOp, MapKind kKind>
-void run_activate(const KernelArgs& args) {
-  MapCall call = map_call(args);
-  call.act = op_of<ActOp>(args).act();
-  api().rows.map(session(args), kKind, call);
+Prepared prepare_activate(const NodeView& node, const DeviceInfo&) {
+  Bound<MapCall> call = map_call(node);
+  call->act = op_of<ActOp>(node).act();
+  return prepared_map(kKind, call);
 }
 
-void run_multiply(const KernelArgs& args) {
-  MapCall call = map_call(args);
-  call.factor = static_cast<float>(op_of<MultiplyOp>(args).factor());
-  api().rows.map(session(args), MapKind::kMultiply, call);
+Prepared prepare_multiply(const NodeView& node, const DeviceInfo&) {
+  Bound<MapCall> call = map_call(node);
+  call->factor = static_cast<float>(op_of<MultiplyOp>(node).factor());
+  return prepared_map(MapKind::kMultiply, call);
 }
 
 std::string declines_scale_by(const NodeView& node, const DeviceInfo& device) {
@@ -72,7 +82,8 @@ void place_elements(DropoutCall& call, const Shape& shape) {
 }
 
 void place_samples(DropoutCall& call, const Shape& shape) {
-  add_term(call, {shape.elems() / shape[0].local, shape[0].local, 1});
+  const int64_t samples = shape[0].local;
+  add_term(call, {samples == 0 ? 0 : shape.elems() / samples, samples, 1});
   call.base = static_cast<uint64_t>(shape[0].offset);
   call.step = 1;
 }
@@ -82,22 +93,20 @@ std::string declines_dropout(const NodeView& node, const DeviceInfo& device) {
   return declines_unless_plain(node, device);
 }
 
-void run_dropout(const KernelArgs& args) {
-  const auto& op = op_of<DropoutOp>(args);
-  const Shape& shape = args.ins[0].shape();
+Prepared prepare_dropout(const NodeView& node, const DeviceInfo&) {
+  const auto& op = op_of<DropoutOp>(node);
+  const Shape& shape = node.ins[0].shape;
+  Bound<DropoutCall> call;
+  call->count = shape.elems(), call->key = op.key();
   // u / 2^53 >= p for an integer u is the same as u >= ceil(p 2^53), and both products are exact.
-  DropoutCall call{.x = operand(args.ins[0]),
-                   .y = operand(args.outs[0]),
-                   .counters = static_cast<const int64_t*>(args.ins[1].data()),
-                   .count = shape.elems(),
-                   .key = op.key(),
-                   .threshold = static_cast<uint64_t>(std::ceil(op.probability() * 0x1p53)),
-                   .scale = static_cast<float>(1.0 / (1.0 - op.probability()))};
+  call->threshold = static_cast<uint64_t>(std::ceil(op.probability() * 0x1p53));
+  call->scale = static_cast<float>(1.0 / (1.0 - op.probability()));
   if (op.unit() == DropUnit::kSample)
-    place_samples(call, shape);
+    place_samples(*call, shape);
   else
-    place_elements(call, shape);
-  api().rows.dropout(session(args), call);
+    place_elements(*call, shape);
+  call.bind(call->x, input(node, 0)).bind(call->y, output(node)).bind(call->counters, input(node, 1));
+  return prepared(&RowsApi::dropout, call);
 }
 
 // What a node sums over rows, from which inputs, and the input that it is added to; -1: it is written to the
@@ -127,33 +136,32 @@ ColumnSums column_sums(int64_t elems, int64_t width, const DeviceInfo& device) {
   return {.rows = rows, .width = width, .parts = std::clamp<int64_t>((rows + 63) / 64, 1, most)};
 }
 
-size_t gelu_grad_scratch(const NodeView& node, const DeviceInfo& device) {
-  if (node.outs.size() < 2) return 0;
-  const ColumnSums sums = column_sums(node.outs[0].elems(), node.outs[1].elems(), device);
+size_t partial_bytes(const ColumnSums& sums) {
   return static_cast<size_t>(sums.parts * sums.width) * sizeof(float);
 }
 
-void run_gelu_slope(const KernelArgs& args) {
-  const bool tanh_form = op_of<GeluSlopeOp>(args).tanh_form();
-  MapCall call = map_call(args);
-  api().rows.map(session(args), tanh_form ? MapKind::kGeluTanh : MapKind::kGeluErf, call);
-  call.y = operand(args.outs[1]);
-  api().rows.map(session(args), tanh_form ? MapKind::kGeluTanhSlope : MapKind::kGeluErfSlope, call);
+Prepared prepare_gelu_slope(const NodeView& node, const DeviceInfo&) {
+  const bool tanh_form = op_of<GeluSlopeOp>(node).tanh_form();
+  Bound<MapCall> slope = map_call(node);
+  slope.bind(slope->y, output(node, 1));
+  Calls calls;
+  calls.add(map_of(tanh_form ? MapKind::kGeluTanh : MapKind::kGeluErf), map_call(node));
+  calls.add(map_of(tanh_form ? MapKind::kGeluTanhSlope : MapKind::kGeluErfSlope), slope);
+  return std::move(calls).prepared();
 }
 
-MapKind gelu_grad_kind(const Op& op) {
-  if (is<GeluSlopeGradOp>(op)) return MapKind::kProduct;
-  return dynamic_cast<const GeluGradOp&>(op).tanh_form() ? MapKind::kGeluTanhGrad : MapKind::kGeluErfGrad;
+MapKind gelu_grad_kind(const NodeView& node) {
+  if (is<GeluSlopeGradOp>(node.op)) return MapKind::kProduct;
+  return op_of<GeluGradOp>(node).tanh_form() ? MapKind::kGeluTanhGrad : MapKind::kGeluErfGrad;
 }
 
-void run_gelu_grad(const KernelArgs& args) {
-  MapCall call = map_call(args);
-  if (args.outs.size() > 1) {
-    call.sums = column_sums(call.count, args.outs[1].desc().elems(), args.context.device);
-    call.sums.target = operand(args.outs[1]);
-    call.sums.partials = reinterpret_cast<float*>(args.scratch.data());
-  }
-  api().rows.map(session(args), gelu_grad_kind(args.op), call);
+Prepared prepare_gelu_grad(const NodeView& node, const DeviceInfo& device) {
+  const MapKind kind = gelu_grad_kind(node);
+  Bound<MapCall> call = map_call(node);
+  if (node.outs.size() < 2) return prepared_map(kind, call);
+  call->sums = column_sums(call->count, node.outs[1].elems(), device);
+  call.bind(call->sums.target, output(node, 1)).bind(call->sums.partials, scratch());
+  return prepared_map(kind, call, partial_bytes(call->sums));
 }
 
 std::string declines_sum(const NodeView& node, const DeviceInfo& device) {
@@ -161,41 +169,35 @@ std::string declines_sum(const NodeView& node, const DeviceInfo& device) {
   return declines_unless_plain(node, device);
 }
 
-size_t sum_scratch(const NodeView& node, const DeviceInfo& device) {
+Prepared prepare_sum(const NodeView& node, const DeviceInfo& device) {
   const RowSum sum = parse_sum(node.op);
-  const TensorDesc& target = sum.target < 0 ? node.outs[0] : node.ins[sum.target];
-  const ColumnSums sums = column_sums(node.ins[sum.ins[0]].elems(), target.elems(), device);
-  return static_cast<size_t>(sums.parts * sums.width) * sizeof(float);
-}
-
-void run_sum(const KernelArgs& args) {
-  const RowSum sum = parse_sum(args.op);
-  const TensorView& target = sum.target < 0 ? args.outs[0] : args.ins[sum.target];
-  const TensorView& x = args.ins[sum.ins[0]];
-  SumCall call{.x = operand(x),
-               .sums = column_sums(x.desc().elems(), target.desc().elems(), args.context.device)};
-  if (sum.ins.size() > 1) call.y = operand(args.ins[sum.ins[1]]);
-  call.sums.target = operand(target);
-  call.sums.add = sum.target >= 0;
-  call.sums.partials = reinterpret_cast<float*>(args.scratch.data());
-  api().rows.sum(session(args), call);
+  const bool adds = sum.target >= 0;
+  const TensorDesc &target = adds ? node.ins[sum.target] : node.outs[0], &x = node.ins[sum.ins[0]];
+  Bound<SumCall> call;
+  call->sums = column_sums(x.elems(), target.elems(), device);
+  call->sums.add = adds;
+  call.bind(call->x, input(node, sum.ins[0]));
+  if (sum.ins.size() > 1) call.bind(call->y, input(node, sum.ins[1]));
+  call.bind(call->sums.target, adds ? input(node, sum.target) : output(node));
+  call.bind(call->sums.partials, scratch());
+  return prepared(&RowsApi::sum, call, partial_bytes(call->sums));
 }
 
 template <MapKind kKind>
 OpKernels map_row(std::string_view op) {
-  return {op, {cuda_kernel("map", run_map<kKind>)}};
+  return {op, {cuda_kernel("map", prepare_map<kKind>)}};
 }
 
 }  // namespace
 
 std::vector<OpKernels> row_kernels() {
   return {
-      {"gelu", {cuda_kernel("map", run_gelu)}},
-      {"gelu_grad", {cuda_kernel("map", run_gelu_grad, declines_unless_plain, gelu_grad_scratch)}},
-      {"gelu_slope", {cuda_kernel("map twice", run_gelu_slope)}},
-      {"gelu_slope_grad", {cuda_kernel("map", run_gelu_grad, declines_unless_plain, gelu_grad_scratch)}},
-      {"activate", {cuda_kernel("map", run_activate<ActivateOp, MapKind::kActivate>)}},
-      {"activate_grad", {cuda_kernel("map", run_activate<ActivateGradOp, MapKind::kActivateGrad>)}},
+      {"gelu", {cuda_kernel("map", prepare_gelu)}},
+      {"gelu_grad", {cuda_kernel("map", prepare_gelu_grad)}},
+      {"gelu_slope", {cuda_kernel("map twice", prepare_gelu_slope)}},
+      {"gelu_slope_grad", {cuda_kernel("map", prepare_gelu_grad)}},
+      {"activate", {cuda_kernel("map", prepare_activate<ActivateOp, MapKind::kActivate>)}},
+      {"activate_grad", {cuda_kernel("map", prepare_activate<ActivateGradOp, MapKind::kActivateGrad>)}},
       map_row<MapKind::kTanh>("tanh"),
       map_row<MapKind::kTanhGrad>("tanh_grad"),
       map_row<MapKind::kAdd>("bias"),
@@ -203,12 +205,12 @@ std::vector<OpKernels> row_kernels() {
       map_row<MapKind::kAdd>("add"),
       map_row<MapKind::kAverage>("average"),
       map_row<MapKind::kCopy>("cast"),
-      {"multiply", {cuda_kernel("map", run_multiply)}},
-      {"scale_by", {cuda_kernel("map", run_map<MapKind::kScaleBy>, declines_scale_by)}},
-      {"dropout", {cuda_kernel("dropout", run_dropout, declines_dropout)}},
-      {"sum_rows", {cuda_kernel("sum_columns", run_sum, declines_sum, sum_scratch)}},
-      {"scale_dw", {cuda_kernel("sum_columns", run_sum, declines_sum, sum_scratch)}},
-      {"fused", {cuda_kernel("sum_columns", run_sum, declines_sum, sum_scratch)}},
+      {"multiply", {cuda_kernel("map", prepare_multiply)}},
+      {"scale_by", {cuda_kernel("map", prepare_map<MapKind::kScaleBy>, declines_scale_by)}},
+      {"dropout", {cuda_kernel("dropout", prepare_dropout, declines_dropout)}},
+      {"sum_rows", {cuda_kernel("sum_columns", prepare_sum, declines_sum)}},
+      {"scale_dw", {cuda_kernel("sum_columns", prepare_sum, declines_sum)}},
+      {"fused", {cuda_kernel("sum_columns", prepare_sum, declines_sum)}},
   };
 }
 

@@ -9,26 +9,26 @@ namespace vitrail::cuda {
 
 namespace {
 
-PairCall pair(const TensorView& to, const TensorView& from) {
-  PairCall call;
-  call.segments.add({.to = operand(to), .from = operand(from), .elems = to.desc().elems()});
-  return call;
+Bound<Share<PairCall>> pair(const Place& to, const Place& from, int64_t elems) {
+  Bound<Share<PairCall>> share;
+  share->segment.elems = elems;
+  return share.bind(share->segment.to, to).bind(share->segment.from, from);
 }
 
-PairCall copy_call(const Part& part) {
-  return pair(part.ins[0], part.ins[1]);
+Bound<Share<PairCall>> copy_share(const Part& part) {
+  return pair(part.input(0), part.input(1), part.ins[0].elems());
 }
 
-void run_copy_into(const KernelArgs& args) {
-  launch_parts(args, api().updates.copy, copy_call);
+Prepared prepare_copy_into(const NodeView& node, const DeviceInfo&) {
+  return prepared_shares(&UpdatesApi::copy, shares_of(node, copy_share));
 }
 
-void run_load_param(const KernelArgs& args) {
-  api().updates.copy(session(args), pair(args.outs[0], args.ins[0]));
+Prepared prepare_plain_accumulate(const NodeView& node, const DeviceInfo&) {
+  return prepared_shares(&UpdatesApi::accumulate, shares_of(node, copy_share));
 }
 
-void run_plain_accumulate(const KernelArgs& args) {
-  launch_parts(args, api().updates.accumulate, copy_call);
+Prepared prepare_load_param(const NodeView& node, const DeviceInfo&) {
+  return prepared_shares(&UpdatesApi::copy, {pair(output(node), input(node, 0), node.outs[0].elems())});
 }
 
 std::string declines_cast_sum(const NodeView& node, const DeviceInfo& device) {
@@ -38,38 +38,37 @@ std::string declines_cast_sum(const NodeView& node, const DeviceInfo& device) {
   return declines_unless_plain(node, device);
 }
 
-void run_cast_sum(const KernelArgs& args) {
-  const auto& members = op_of<FusedOp>(args).members();
-  api().updates.accumulate(session(args),
-                           pair(args.ins[members[1].sources[0]], args.ins[members[0].sources[0]]));
+Prepared prepare_cast_sum(const NodeView& node, const DeviceInfo&) {
+  const auto& members = op_of<FusedOp>(node).members();
+  const int to = members[1].sources[0], from = members[0].sources[0];
+  const int64_t elems = node.ins[static_cast<size_t>(to)].elems();
+  return prepared_shares(&UpdatesApi::accumulate, {pair(input(node, to), input(node, from), elems)});
 }
 
 std::string declines_ema(const NodeView& node, const DeviceInfo&) {
-  for (const NodeView& part : nodes_of(node))
-    if (std::string reason = declines_doubles(part, 2); !reason.empty()) return reason;
+  for (const Part& part : parts_of(node))
+    if (std::string reason = declines_doubles(part.ins.first(2)); !reason.empty()) return reason;
   return {};
 }
 
-PairCall ema_call(const Part& part) {
-  PairCall call = pair(part.ins[0], part.ins[1]);
-  call.rule = {.step = numbers<StepNumbers>(part.ins[3]),
-               .hyper = numbers<HyperNumbers>(part.ins[2]),
-               .warmup = dynamic_cast<const EmaUpdateOp&>(part.op).warmup()};
-  return call;
+Bound<Share<PairCall>> ema_share(const Part& part) {
+  Bound<Share<PairCall>> share = copy_share(part);
+  share->rule.warmup = dynamic_cast<const EmaUpdateOp&>(part.op).warmup();
+  return share.bind(share->rule.step, part.input(3)).bind(share->rule.hyper, part.input(2));
 }
 
-void run_ema_update(const KernelArgs& args) {
-  launch_parts(args, api().updates.average, ema_call);
+Prepared prepare_ema_update(const NodeView& node, const DeviceInfo&) {
+  return prepared_shares(&UpdatesApi::average, shares_of(node, ema_share));
 }
 
 }  // namespace
 
 std::vector<OpKernels> sum_kernels() {
-  std::vector<OpKernels> list = {{"load_param", {cuda_kernel("chunks", run_load_param)}},
-                                 {"fused", {cuda_kernel("cast_sum", run_cast_sum, declines_cast_sum)}}};
-  add_grouped(list, {{"accumulate", cuda_kernel("chunks", run_plain_accumulate)},
-                     {"copy_into", cuda_kernel("chunks", run_copy_into, declines_any_double)},
-                     {"ema_update", cuda_kernel("chunks", run_ema_update, declines_ema)}});
+  std::vector<OpKernels> list = {{"load_param", {cuda_kernel("chunks", prepare_load_param)}},
+                                 {"fused", {cuda_kernel("cast_sum", prepare_cast_sum, declines_cast_sum)}}};
+  add_grouped(list, {{"accumulate", cuda_kernel("chunks", prepare_plain_accumulate)},
+                     {"copy_into", cuda_kernel("chunks", prepare_copy_into, declines_any_double)},
+                     {"ema_update", cuda_kernel("chunks", prepare_ema_update, declines_ema)}});
   return list;
 }
 

@@ -14,22 +14,26 @@ namespace vitrail::cuda {
 namespace {
 
 // The call that sets all tokens of the result to zero; parts are added to it.
-TokenMoveCall move_into(const TensorView& out, int64_t images, int64_t tokens, int64_t width) {
-  TokenMoveCall call;
-  call.out = operand(out);
-  call.images = images, call.tokens = tokens, call.width = width;
-  return call;
+Bound<TokenMoveCall> move_into(const NodeView& node, int64_t images, int64_t tokens, int64_t width) {
+  Bound<TokenMoveCall> call;
+  call->images = images, call->tokens = tokens, call->width = width;
+  return call.bind(call->out, output(node));
 }
-TokenMoveCall move_into(const TensorView& out) {
-  return move_into(out, out.shape()[0].local, out.shape()[1].local, out.shape()[2].local);
+Bound<TokenMoveCall> move_into(const NodeView& node) {
+  const Shape& out = node.outs[0].shape;
+  return move_into(node, out[0].local, out[1].local, out[2].local);
 }
 
-void move(const KernelArgs& args, const TokenMoveCall& call) {
-  api().tokens.move(session(args), call);
+void add_part(Bound<TokenMoveCall>& call, const Place& source, const TokenPart& part) {
+  TokenPart& added = call->part[call->parts++];
+  added = part;
+  call.bind(added.source, source);
 }
-void move(const KernelArgs& args, TokenMoveCall call, const TokenPart& part) {
-  call.part[call.parts++] = part;
-  move(args, call);
+
+// The tokens of the one value that is moved.
+Prepared moved(const NodeView& node, Bound<TokenMoveCall> call, const TokenPart& part) {
+  add_part(call, input(node, 0), part);
+  return prepared(&TokensApi::move, call);
 }
 
 std::string declines_concat(const NodeView& node, const DeviceInfo& device) {
@@ -38,24 +42,25 @@ std::string declines_concat(const NodeView& node, const DeviceInfo& device) {
   return declines_unless_plain(node, device);
 }
 
-TokenMoveCall concat_call(const TensorView& out, std::span<const TensorView> ins) {
-  TokenMoveCall call = move_into(out);
+Bound<TokenMoveCall> concat_call(const NodeView& node, size_t count) {
+  Bound<TokenMoveCall> call = move_into(node);
   int64_t first = 0;
-  for (const TensorView& in : ins) {
-    const bool patches = &in == &ins.back();
-    const int64_t count = in.shape()[patches ? 1 : 0].local;
-    call.part[call.parts++] = {.source = operand(in),
-                               .first = first,
-                               .count = count,
-                               .image_stride = patches ? count * call.width : 0,
-                               .token_stride = call.width};
-    first += count;
+  for (size_t i = 0; i < count; ++i) {
+    const bool patches = i + 1 == count;
+    const int64_t tokens = node.ins[i].shape[patches ? 1 : 0].local;
+    add_part(call, input(node, static_cast<int>(i)),
+             {.source = {},
+              .first = first,
+              .count = tokens,
+              .image_stride = patches ? tokens * call->width : 0,
+              .token_stride = call->width});
+    first += tokens;
   }
   return call;
 }
 
-void run_concat_tokens(const KernelArgs& args) {
-  move(args, concat_call(args.outs[0], args.ins));
+Prepared prepare_concat_tokens(const NodeView& node, const DeviceInfo&) {
+  return prepared(&TokensApi::move, concat_call(node, node.ins.size()));
 }
 
 // Tokens that are joined, perhaps cast, and get their positions. The kernel rounds once before it adds, so a
@@ -70,14 +75,13 @@ std::string declines_positions(const NodeView& node, const DeviceInfo& device) {
   return declines_concat({node.op, node.ins.first(node.ins.size() - 1), node.outs}, device);
 }
 
-void run_positions(const KernelArgs& args) {
-  std::vector<TensorDesc> descs;
-  for (const TensorView& in : args.ins) descs.push_back(in.desc());
-  TokenMoveCall call = concat_call(args.outs[0], args.ins.first(args.ins.size() - 1));
-  call.positions = operand(args.ins.back());
-  const std::vector<TensorDesc> made = op_of<FusedOp>(args).member_outputs(descs);
-  call.rounded = made[made.size() - 2].dtype;
-  move(args, call);
+Prepared prepare_positions(const NodeView& node, const DeviceInfo&) {
+  const size_t last = node.ins.size() - 1;
+  Bound<TokenMoveCall> call = concat_call(node, last);
+  call.bind(call->positions, input(node, static_cast<int>(last)));
+  const std::vector<TensorDesc> made = op_of<FusedOp>(node).member_outputs(node.ins);
+  call->rounded = made[made.size() - 2].dtype;
+  return prepared(&TokensApi::move, call);
 }
 
 Rounding rounding_of_positions(const NodeView& node) {
@@ -85,118 +89,113 @@ Rounding rounding_of_positions(const NodeView& node) {
 }
 
 Kernel positions_kernel() {
-  Kernel kernel = cuda_kernel("move", run_positions, declines_positions);
+  Kernel kernel = cuda_kernel("move", prepare_positions, declines_positions);
   kernel.rounding = rounding_of_positions;
   return kernel;
 }
 
-void run_select_token(const KernelArgs& args) {
-  const Shape& x = args.ins[0].shape();
+Prepared prepare_select_token(const NodeView& node, const DeviceInfo&) {
+  const Shape& x = node.ins[0].shape;
   const int64_t width = x[2].local;
-  const HeldTokens token = op_of<SelectTokenOp>(args).held(x[1]);
-  const TokenMoveCall call = move_into(args.outs[0], x[0].local, 1, width);
-  if (token.count == 0) return move(args, call);
-  move(args, call,
-       {.source = operand(args.ins[0]),
-        .count = 1,
-        .offset = token.first * width,
-        .image_stride = x[1].local * width});
+  const HeldTokens token = op_of<SelectTokenOp>(node).held(x[1]);
+  const Bound<TokenMoveCall> call = move_into(node, x[0].local, 1, width);
+  if (token.count == 0) return prepared(&TokensApi::move, call);
+  return moved(node, call,
+               {.source = {}, .count = 1, .offset = token.first * width, .image_stride = x[1].local * width});
 }
 
-void run_select_token_grad(const KernelArgs& args) {
-  const TokenMoveCall call = move_into(args.outs[0]);
-  const HeldTokens token = op_of<SelectTokenGradOp>(args).held();
-  if (token.count == 0) return move(args, call);
-  move(args, call,
-       {.source = operand(args.ins[0]), .first = token.first, .count = 1, .image_stride = call.width});
+Prepared prepare_select_token_grad(const NodeView& node, const DeviceInfo&) {
+  const Bound<TokenMoveCall> call = move_into(node);
+  const HeldTokens token = op_of<SelectTokenGradOp>(node).held();
+  if (token.count == 0) return prepared(&TokensApi::move, call);
+  return moved(node, call, {.source = {}, .first = token.first, .count = 1, .image_stride = call->width});
 }
 
-void run_drop_tokens(const KernelArgs& args) {
-  const TokenMoveCall call = move_into(args.outs[0]);
-  move(args, call,
-       {.source = operand(args.ins[0]),
-        .count = call.tokens,
-        .offset = op_of<DropTokensOp>(args).first() * call.width,
-        .image_stride = args.ins[0].shape()[1].local * call.width,
-        .token_stride = call.width});
+Prepared prepare_drop_tokens(const NodeView& node, const DeviceInfo&) {
+  const Bound<TokenMoveCall> call = move_into(node);
+  return moved(node, call,
+               {.source = {},
+                .count = call->tokens,
+                .offset = op_of<DropTokensOp>(node).first() * call->width,
+                .image_stride = node.ins[0].shape[1].local * call->width,
+                .token_stride = call->width});
 }
 
-void run_drop_tokens_grad(const KernelArgs& args) {
-  const TokenMoveCall call = move_into(args.outs[0]);
-  const int64_t first = op_of<DropTokensGradOp>(args).first(), kept = call.tokens - first;
-  move(args, call,
-       {.source = operand(args.ins[0]),
-        .first = first,
-        .count = kept,
-        .image_stride = kept * call.width,
-        .token_stride = call.width});
+Prepared prepare_drop_tokens_grad(const NodeView& node, const DeviceInfo&) {
+  const Bound<TokenMoveCall> call = move_into(node);
+  const int64_t first = op_of<DropTokensGradOp>(node).first(), kept = call->tokens - first;
+  return moved(node, call,
+               {.source = {},
+                .first = first,
+                .count = kept,
+                .image_stride = kept * call->width,
+                .token_stride = call->width});
 }
 
-void run_mean_tokens_grad(const KernelArgs& args) {
-  const TokenMoveCall call = move_into(args.outs[0]);
-  const auto& op = op_of<MeanTokensGradOp>(args);
+Prepared prepare_mean_tokens_grad(const NodeView& node, const DeviceInfo&) {
+  const Bound<TokenMoveCall> call = move_into(node);
+  const auto& op = op_of<MeanTokensGradOp>(node);
   const HeldTokens held = op.held();
-  if (held.count == 0) return move(args, call);
-  move(args, call,
-       {.source = operand(args.ins[0]),
-        .first = held.first,
-        .count = held.count,
-        .image_stride = call.width,
-        .factor = 1.0f / static_cast<float>(op.averaged())});
+  if (held.count == 0) return prepared(&TokensApi::move, call);
+  return moved(node, call,
+               {.source = {},
+                .first = held.first,
+                .count = held.count,
+                .image_stride = call->width,
+                .factor = 1.0f / static_cast<float>(op.averaged())});
 }
 
-void run_mean_tokens(const KernelArgs& args) {
-  const Shape& x = args.ins[0].shape();
-  const auto& op = op_of<MeanTokensOp>(args);
+Prepared prepare_mean_tokens(const NodeView& node, const DeviceInfo&) {
+  const Shape& x = node.ins[0].shape;
+  const auto& op = op_of<MeanTokensOp>(node);
   const HeldTokens held = op.held(x[1]);
   const int64_t width = x[2].local;
-  if (held.count == 0) return move(args, move_into(args.outs[0], x[0].local, 1, width));
-  api().tokens.sum(session(args), {.x = operand(args.ins[0]),
-                                   .out = operand(args.outs[0]),
-                                   .offset = held.first * width,
-                                   .outer = x[0].local,
-                                   .outer_stride = x[1].local * width,
-                                   .terms = held.count,
-                                   .term_stride = width,
-                                   .columns = width,
-                                   .factor = 1.0f / static_cast<float>(x[1].extent - op.first())});
+  if (held.count == 0) return prepared(&TokensApi::move, move_into(node, x[0].local, 1, width));
+  Bound<TokenSumCall> call({.x = {},
+                            .out = {},
+                            .offset = held.first * width,
+                            .outer = x[0].local,
+                            .outer_stride = x[1].local * width,
+                            .terms = held.count,
+                            .term_stride = width,
+                            .columns = width,
+                            .factor = 1.0f / static_cast<float>(x[1].extent - op.first())});
+  call.bind(call->x, input(node, 0)).bind(call->out, output(node));
+  return prepared(&TokensApi::sum, call);
 }
 
-TokenMaxCall max_call(const KernelArgs& args, int64_t first) {
-  const Shape& x = args.ins[0].shape();
-  return {.x = operand(args.ins[0]),
-          .images = x[0].local,
-          .tokens = x[1].local,
-          .width = x[2].local,
-          .first = first};
+Bound<TokenMaxCall> max_call(const NodeView& node, int64_t first) {
+  const Shape& x = node.ins[0].shape;
+  Bound<TokenMaxCall> call;
+  call->images = x[0].local, call->tokens = x[1].local, call->width = x[2].local, call->first = first;
+  return call.bind(call->x, input(node, 0));
 }
 
-void run_max_tokens(const KernelArgs& args) {
-  TokenMaxCall call = max_call(args, op_of<MaxTokensOp>(args).first());
-  call.out = operand(args.outs[0]);
-  api().tokens.max(session(args), call);
+Prepared prepare_max_tokens(const NodeView& node, const DeviceInfo&) {
+  Bound<TokenMaxCall> call = max_call(node, op_of<MaxTokensOp>(node).first());
+  return prepared(&TokensApi::max, call.bind(call->out, output(node)));
 }
 
-void run_max_tokens_grad(const KernelArgs& args) {
-  TokenMaxCall call = max_call(args, op_of<MaxTokensGradOp>(args).first());
-  call.dy = operand(args.ins[1]), call.dx = operand(args.outs[0]);
-  api().tokens.max_grad(session(args), call);
+Prepared prepare_max_tokens_grad(const NodeView& node, const DeviceInfo&) {
+  Bound<TokenMaxCall> call = max_call(node, op_of<MaxTokensGradOp>(node).first());
+  call.bind(call->dy, input(node, 1)).bind(call->dx, output(node));
+  return prepared(&TokensApi::max_grad, call);
 }
 
-void sum_tokens(const KernelArgs& args, const SumTokensOp& op, const TensorView& x, const TensorView& out,
-                bool adds) {
-  const int64_t width = x.shape()[2].local;
-  api().tokens.sum(session(args), {.x = operand(x),
-                                   .out = operand(out),
-                                   .offset = op.first() * width,
-                                   .terms = x.shape()[0].local,
-                                   .term_stride = x.shape()[1].local * width,
-                                   .columns = op.count() * width,
-                                   .adds = adds});
+Bound<TokenSumCall> sum_call(const NodeView& node, const SumTokensOp& op, int x, const Place& out) {
+  const Shape& shape = node.ins[static_cast<size_t>(x)].shape;
+  const int64_t width = shape[2].local;
+  Bound<TokenSumCall> call({.x = {},
+                            .out = {},
+                            .offset = op.first() * width,
+                            .terms = shape[0].local,
+                            .term_stride = shape[1].local * width,
+                            .columns = op.count() * width});
+  return call.bind(call->x, input(node, x)).bind(call->out, out);
 }
 
-void run_sum_tokens(const KernelArgs& args) {
-  sum_tokens(args, op_of<SumTokensOp>(args), args.ins[0], args.outs[0], false);
+Prepared prepare_sum_tokens(const NodeView& node, const DeviceInfo&) {
+  return prepared(&TokensApi::sum, sum_call(node, op_of<SumTokensOp>(node), 0, output(node)));
 }
 
 std::string declines_added_sum(const NodeView& node, const DeviceInfo& device) {
@@ -204,34 +203,36 @@ std::string declines_added_sum(const NodeView& node, const DeviceInfo& device) {
   return declines_unless_plain(node, device);
 }
 
-void run_added_sum(const KernelArgs& args) {
-  const auto& members = op_of<FusedOp>(args).members();
-  sum_tokens(args, dynamic_cast<const SumTokensOp&>(*members[0].op), args.ins[members[0].sources[0]],
-             args.ins[members[1].sources[0]], true);
+Prepared prepare_added_sum(const NodeView& node, const DeviceInfo&) {
+  const auto& members = op_of<FusedOp>(node).members();
+  Bound<TokenSumCall> call = sum_call(node, dynamic_cast<const SumTokensOp&>(*members[0].op),
+                                      members[0].sources[0], input(node, members[1].sources[0]));
+  call->adds = true;
+  return prepared(&TokensApi::sum, call);
 }
 
-void run_sincos_positions(const KernelArgs& args) {
-  const auto& op = op_of<SincosPositionsOp>(args);
-  api().tokens.sincos(
-      session(args),
-      {.out = operand(args.outs[0]), .rows = op.rows(), .columns = op.columns(), .width = op.width()});
+Prepared prepare_sincos_positions(const NodeView& node, const DeviceInfo&) {
+  const auto& op = op_of<SincosPositionsOp>(node);
+  Bound<SincosCall> call;
+  call->rows = op.rows(), call->columns = op.columns(), call->width = op.width();
+  return prepared(&TokensApi::sincos, call.bind(call->out, output(node)));
 }
 
 }  // namespace
 
 std::vector<OpKernels> token_kernels() {
-  return {{"concat_tokens", {cuda_kernel("move", run_concat_tokens, declines_concat)}},
-          {"select_token", {cuda_kernel("move", run_select_token)}},
-          {"select_token_grad", {cuda_kernel("move", run_select_token_grad)}},
-          {"drop_tokens", {cuda_kernel("move", run_drop_tokens)}},
-          {"drop_tokens_grad", {cuda_kernel("move", run_drop_tokens_grad)}},
-          {"mean_tokens_grad", {cuda_kernel("move", run_mean_tokens_grad)}},
-          {"mean_tokens", {cuda_kernel("sum", run_mean_tokens)}},
-          {"max_tokens", {cuda_kernel("max", run_max_tokens)}},
-          {"max_tokens_grad", {cuda_kernel("max", run_max_tokens_grad)}},
-          {"sum_tokens", {cuda_kernel("sum", run_sum_tokens)}},
-          {"sincos_positions", {cuda_kernel("sincos", run_sincos_positions)}},
-          {"fused", {cuda_kernel("sum_tokens", run_added_sum, declines_added_sum), positions_kernel()}}};
+  return {{"concat_tokens", {cuda_kernel("move", prepare_concat_tokens, declines_concat)}},
+          {"select_token", {cuda_kernel("move", prepare_select_token)}},
+          {"select_token_grad", {cuda_kernel("move", prepare_select_token_grad)}},
+          {"drop_tokens", {cuda_kernel("move", prepare_drop_tokens)}},
+          {"drop_tokens_grad", {cuda_kernel("move", prepare_drop_tokens_grad)}},
+          {"mean_tokens_grad", {cuda_kernel("move", prepare_mean_tokens_grad)}},
+          {"mean_tokens", {cuda_kernel("sum", prepare_mean_tokens)}},
+          {"max_tokens", {cuda_kernel("max", prepare_max_tokens)}},
+          {"max_tokens_grad", {cuda_kernel("max", prepare_max_tokens_grad)}},
+          {"sum_tokens", {cuda_kernel("sum", prepare_sum_tokens)}},
+          {"sincos_positions", {cuda_kernel("sincos", prepare_sincos_positions)}},
+          {"fused", {cuda_kernel("sum_tokens", prepare_added_sum, declines_added_sum), positions_kernel()}}};
 }
 
 }  // namespace vitrail::cuda

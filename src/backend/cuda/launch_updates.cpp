@@ -28,66 +28,62 @@ static_assert(offsetof(CounterNumbers, skipped_in_a_row) == kSkippedInARow * siz
 
 // ---- the step's numbers ----
 
-size_t square_sum_scratch(const NodeView& node, const DeviceInfo&) {
+// The sums of the squares of so many inputs that one call takes, each call's after those of the one before.
+Prepared prepare_square_sum(const NodeView& node, const DeviceInfo&) {
+  Calls calls;
   int64_t chunks = 0;
-  for (const TensorDesc& desc : node.ins) chunks += chunks_of(desc.elems());
-  return static_cast<size_t>(chunks) * sizeof(double);
-}
-
-void run_square_sum(const KernelArgs& args) {
-  auto* partial = reinterpret_cast<double*>(args.scratch.data());
-  SquareSumCall call{.partial = partial, .segments = {}};
-  for (const TensorView& in : args.ins) {
-    if (call.segments.count == call.segments.kMost) {
-      api().updates.square_sum(session(args), call);
-      call = {.partial = call.partial + call.segments.chunks, .segments = {}};
-    }
-    call.segments.add({.x = operand(in), .elems = in.desc().elems()});
+  const auto begin = [&] {
+    Bound<SquareSumCall> call;
+    return call.bind(call->partial, scratch(static_cast<size_t>(chunks) * sizeof(double)));
+  };
+  Bound<SquareSumCall> call = begin();
+  for (size_t i = 0; i < node.ins.size(); ++i) {
+    if (call->segments.count == call->segments.kMost)
+      calls.add(&UpdatesApi::square_sum, call), call = begin();
+    call->segments.add({.x = {}, .elems = node.ins[i].elems()});
+    call.bind(call->segments.items[call->segments.count - 1].x, input(node, static_cast<int>(i)));
+    chunks += chunks_of(node.ins[i].elems());
   }
-  api().updates.square_sum(session(args), call);
-  api().updates.total(session(args), {.partial = partial,
-                                      .count = call.partial - partial + call.segments.chunks,
-                                      .total = args.outs[0].as<double>()});
+  calls.add(&UpdatesApi::square_sum, call);
+  Bound<TotalCall> total({.count = chunks});
+  calls.add(&UpdatesApi::total, total.bind(total->partial, scratch()).bind(total->total, output(node)));
+  return std::move(calls).prepared(static_cast<size_t>(chunks) * sizeof(double));
 }
 
 std::string accepts(const NodeView&, const DeviceInfo&) {
   return {};
 }
 
-void run_step_control(const KernelArgs& args) {
-  const auto& op = op_of<StepControlOp>(args);
+Prepared prepare_step_control(const NodeView& node, const DeviceInfo&) {
+  const auto& op = op_of<StepControlOp>(node);
   const LossScaleRule& scale = op.loss_scale();
-  api().updates.step_control(session(args),
-                             {.square_sum = args.ins[0].as<double>(),
-                              .hyper = numbers<HyperNumbers>(args.ins[1]),
-                              .loss_scale = args.ins[2].as<double>(),
-                              .counters = numbers<CounterNumbers>(args.ins[3]),
-                              .step = numbers<StepNumbers>(args.outs[0]),
-                              .max_norm = op.max_norm(),
-                              .dynamic = scale.dynamic,
-                              .min_scale = scale.min,
-                              .max_scale = scale.max,
-                              .window = static_cast<double>(scale.window),
-                              .passed = op.counts_overflows() ? args.ins[4].as<double>() : nullptr,
-                              .hysteresis = static_cast<double>(scale.hysteresis),
-                              .consecutive = scale.consecutive});
+  Bound<StepControlCall> call({.max_norm = op.max_norm(),
+                               .dynamic = scale.dynamic,
+                               .min_scale = scale.min,
+                               .max_scale = scale.max,
+                               .window = static_cast<double>(scale.window),
+                               .hysteresis = static_cast<double>(scale.hysteresis),
+                               .consecutive = scale.consecutive});
+  call.bind(call->square_sum, input(node, 0)).bind(call->hyper, input(node, 1));
+  call.bind(call->loss_scale, input(node, 2)).bind(call->counters, input(node, 3));
+  if (op.counts_overflows()) call.bind(call->passed, input(node, 4));
+  call.bind(call->step, output(node));
+  return prepared(&UpdatesApi::step_control, call);
 }
 
 // ---- optimizers: param, gradient sum, states, control ----
 
 // The update of a part, without the copy that it may write too.
-template <typename Update>
-Update without_copy(const Update& part) {
+Part without_copy(const Part& part) {
   const auto* copied = dynamic_cast<const CopiedUpdateOp*>(&part.op);
-  return copied ? Update{*copied->update(), part.ins.first(part.ins.size() - 1)} : part;
+  return copied ? Part{*copied->update(), part.ins.first(part.ins.size() - 1), part.first} : part;
 }
 
 std::string declines_update(const NodeView& node, const DeviceInfo&) {
-  for (const NodeView& part : nodes_of(node)) {
-    const NodeView plain = without_copy(part);
-    const NodeView copy{part.op, part.ins.subspan(plain.ins.size()), {}};
-    if (std::string reason = declines_doubles(plain, plain.ins.size() - 1); !reason.empty()) return reason;
-    if (std::string reason = declines_doubles(copy, copy.ins.size()); !reason.empty()) return reason;
+  for (const Part& part : parts_of(node)) {
+    const DescSpan plain = without_copy(part).ins, copy = part.ins.subspan(plain.size());
+    if (std::string reason = declines_doubles(plain.first(plain.size() - 1)); !reason.empty()) return reason;
+    if (std::string reason = declines_doubles(copy); !reason.empty()) return reason;
   }
   return {};
 }
@@ -98,18 +94,19 @@ void set_scale(UpdateSegment& segment, const UpdateScale& scale) {
   segment.lr = scale.lr(unit), segment.coupled = scale.coupled(unit), segment.shrink = scale.shrink(unit);
 }
 
-UpdateCall update_call(const Part& part, const UpdateScale& scale, UpdateRule rule) {
+using UpdateShare = Bound<Share<UpdateCall>>;
+
+UpdateShare update_share(const Part& part, const UpdateScale& scale, const UpdateRule& rule) {
   const size_t states = part.ins.size() - 3;
-  rule.step = numbers<StepNumbers>(part.ins.back());
-  UpdateSegment segment{.param = operand(part.ins[0]),
-                        .sum = operand(part.ins[1]),
-                        .m = states > 0 ? operand(part.ins[2]) : Operand{},
-                        .v = states > 1 ? operand(part.ins[3]) : Operand{},
-                        .elems = part.ins[0].desc().elems()};
+  UpdateShare share({.rule = rule});
+  share.bind(share->rule.step, part.input(part.ins.size() - 1));
+  UpdateSegment& segment = share->segment;
+  segment.elems = part.ins[0].elems();
   set_scale(segment, scale);
-  UpdateCall call{.rule = rule, .segments = {}};
-  call.segments.add(segment);
-  return call;
+  share.bind(segment.param, part.input(0)).bind(segment.sum, part.input(1));
+  if (states > 0) share.bind(segment.m, part.input(2));
+  if (states > 1) share.bind(segment.v, part.input(3));
+  return share;
 }
 
 UpdateRule rule_of(const Moments& moments) {
@@ -121,113 +118,99 @@ UpdateRule rule_of(const LambUpdateOp& op) {
   return rule;
 }
 
-UpdateCall sgd_call(const Part& part) {
+UpdateShare sgd_share(const Part& part) {
   const auto& op = dynamic_cast<const SgdUpdateOp&>(part.op);
-  return update_call(part, op.scale(), {.beta1 = op.momentum(), .nesterov = op.nesterov()});
+  return update_share(part, op.scale(), {.beta1 = op.momentum(), .nesterov = op.nesterov()});
 }
-UpdateCall adam_call(const Part& part) {
+UpdateShare adam_share(const Part& part) {
   const auto& op = dynamic_cast<const AdamUpdateOp&>(part.op);
-  return update_call(part, op.scale(), rule_of(op.moments()));
+  return update_share(part, op.scale(), rule_of(op.moments()));
 }
-UpdateCall lion_call(const Part& part) {
+UpdateShare lion_share(const Part& part) {
   const auto& op = dynamic_cast<const LionUpdateOp&>(part.op);
-  return update_call(part, op.scale(), {.beta1 = op.beta1(), .beta2 = op.beta2()});
+  return update_share(part, op.scale(), {.beta1 = op.beta1(), .beta2 = op.beta2()});
 }
-// The call of an update that may write a copy too.
-template <UpdateCall (*call_of)(const Part&)>
-UpdateCall with_copy(const Part& part) {
-  const Part plain = without_copy(part);
-  UpdateCall call = call_of(plain);
-  if (plain.ins.size() < part.ins.size()) call.segments.items[0].copy = operand(part.ins.back());
-  return call;
-}
-UpdateCall lamb_call(const Part& part) {
+UpdateShare lamb_share(const Part& part) {
   const auto& op = dynamic_cast<const LambUpdateOp&>(part.op);
-  UpdateCall call = update_call(part, op.scale(), rule_of(op));
-  call.segments.items[0].adapts = op.adapts();
-  return call;
+  UpdateShare share = update_share(part, op.scale(), rule_of(op));
+  share->segment.adapts = op.adapts();
+  return share;
 }
 
-void run_sgd_update(const KernelArgs& args) {
-  launch_parts(args, api().updates.sgd, with_copy<sgd_call>);
-}
-void run_adam_update(const KernelArgs& args) {
-  launch_parts(args, api().updates.adam, with_copy<adam_call>);
-}
-void run_lion_update(const KernelArgs& args) {
-  launch_parts(args, api().updates.lion, with_copy<lion_call>);
+// An update that may write a copy too.
+template <UpdateShare (*share_of)(const Part&)>
+UpdateShare with_copy(const Part& part) {
+  const Part plain = without_copy(part);
+  UpdateShare share = share_of(plain);
+  if (plain.ins.size() < part.ins.size()) share.bind(share->segment.copy, part.input(plain.ins.size()));
+  return share;
 }
 
-size_t lamb_scratch(const NodeView& node, const DeviceInfo&) {
+template <UpdateFunction<UpdateCall> function, UpdateShare (*share_of)(const Part&)>
+Prepared prepare_update(const NodeView& node, const DeviceInfo&) {
+  return prepared_shares(function, shares_of(node, with_copy<share_of>));
+}
+
+// Every chunk has two partial sums.
+size_t lamb_scratch(const NodeView& node) {
   int64_t chunks = 0;
-  for (const NodeView& part : nodes_of(node)) chunks += chunks_of(part.ins[0].elems());
+  for (const Part& part : parts_of(node)) chunks += chunks_of(part.ins[0].elems());
   return static_cast<size_t>(chunks) * 2 * sizeof(double);
 }
 
-void run_lamb_update(const KernelArgs& args) {
-  UpdateCall start;
-  start.squares = reinterpret_cast<double*>(args.scratch.data());
-  launch_parts(args, api().updates.lamb, lamb_call, start);
+Prepared prepare_lamb_update(const NodeView& node, const DeviceInfo&) {
+  Bound<UpdateCall> start;
+  start.bind(start->squares, scratch());
+  return prepared_shares(&UpdatesApi::lamb, shares_of(node, lamb_share), start, lamb_scratch(node));
 }
 
-UpdateCall lamb_part_call(const LambUpdateOp& op, const UpdateSegment& segment, const TensorView& control,
-                          double* totals) {
-  UpdateCall call;
-  call.rule = rule_of(op);
-  call.rule.step = numbers<StepNumbers>(control);
-  call.totals = totals;
-  UpdateSegment scaled = segment;
-  scaled.adapts = op.adapts();
-  set_scale(scaled, op.scale());
-  call.segments.add(scaled);
-  return call;
+// One of the two parts of an update, without what the other one changes alone.
+UpdateShare lamb_part_share(const NodeView& node, const LambUpdateOp& op) {
+  UpdateShare share({.rule = rule_of(op)});
+  share->segment.elems = node.ins[0].elems(), share->segment.adapts = op.adapts();
+  set_scale(share->segment, op.scale());
+  return share.bind(share->rule.step, input(node, 4)).bind(share->segment.param, input(node, 0));
 }
 
-void run_lamb_moments(const KernelArgs& args) {
-  const auto& op = op_of<LambMomentsOp>(args).whole();
-  UpdateCall call = lamb_part_call(op,
-                                   {.param = operand(args.ins[0]),
-                                    .sum = operand(args.ins[1]),
-                                    .m = operand(args.ins[2]),
-                                    .v = operand(args.ins[3]),
-                                    .elems = args.ins[0].desc().elems()},
-                                   args.ins[4], args.outs[0].as<double>());
-  call.squares = reinterpret_cast<double*>(args.scratch.data());
-  api().updates.lamb_moments(session(args), call);
+Prepared prepare_lamb_moments(const NodeView& node, const DeviceInfo&) {
+  UpdateShare share = lamb_part_share(node, op_of<LambMomentsOp>(node).whole());
+  share.bind(share->segment.sum, input(node, 1));
+  share.bind(share->segment.m, input(node, 2)).bind(share->segment.v, input(node, 3));
+  Bound<UpdateCall> start;
+  start.bind(start->totals, output(node)).bind(start->squares, scratch());
+  return prepared_shares(&UpdatesApi::lamb_moments, {share}, start, lamb_scratch(node));
 }
 
-void run_lamb_move(const KernelArgs& args) {
-  const auto& op = op_of<LambMoveOp>(args).whole();
-  api().updates.lamb_move(session(args), lamb_part_call(op,
-                                                        {.param = operand(args.ins[0]),
-                                                         .m = operand(args.ins[1]),
-                                                         .v = operand(args.ins[2]),
-                                                         .elems = args.ins[0].desc().elems()},
-                                                        args.ins[4], args.ins[3].as<double>()));
+Prepared prepare_lamb_move(const NodeView& node, const DeviceInfo&) {
+  UpdateShare share = lamb_part_share(node, op_of<LambMoveOp>(node).whole());
+  share.bind(share->segment.m, input(node, 1)).bind(share->segment.v, input(node, 2));
+  Bound<UpdateCall> start;
+  start.bind(start->totals, input(node, 3));
+  return prepared_shares(&UpdatesApi::lamb_move, {share}, start);
 }
 
 std::string declines_lamb_move(const NodeView& node, const DeviceInfo&) {
-  return declines_doubles(node, 3);
+  return declines_doubles(node.ins.first(3));
 }
 
 }  // namespace
 
 std::vector<OpKernels> update_kernels() {
   std::vector<OpKernels> list = {
-      {"square_sum", {cuda_kernel("chunks", run_square_sum, declines_any_double, square_sum_scratch)}},
-      {"step_control", {cuda_kernel("one_thread", run_step_control, accepts)}},
-      {"lamb_moments", {cuda_kernel("chunks", run_lamb_moments, declines_update, lamb_scratch)}},
-      {"lamb_move", {cuda_kernel("chunks", run_lamb_move, declines_lamb_move)}}};
-  const Kernel sgd = cuda_kernel("chunks", run_sgd_update, declines_update);
-  const Kernel adam = cuda_kernel("chunks", run_adam_update, declines_update);
-  const Kernel lion = cuda_kernel("chunks", run_lion_update, declines_update);
+      {"square_sum", {cuda_kernel("chunks", prepare_square_sum, declines_any_double)}},
+      {"step_control", {cuda_kernel("one_thread", prepare_step_control, accepts)}},
+      {"lamb_moments", {cuda_kernel("chunks", prepare_lamb_moments, declines_update)}},
+      {"lamb_move", {cuda_kernel("chunks", prepare_lamb_move, declines_lamb_move)}}};
+  const Kernel sgd = cuda_kernel("chunks", prepare_update<&UpdatesApi::sgd, sgd_share>, declines_update);
+  const Kernel adam = cuda_kernel("chunks", prepare_update<&UpdatesApi::adam, adam_share>, declines_update);
+  const Kernel lion = cuda_kernel("chunks", prepare_update<&UpdatesApi::lion, lion_share>, declines_update);
   add_grouped(list, {{"sgd_update", sgd},
                      {"sgd_update+copy_into", sgd},
                      {"adam_update", adam},
                      {"adam_update+copy_into", adam},
                      {"lion_update", lion},
                      {"lion_update+copy_into", lion},
-                     {"lamb_update", cuda_kernel("chunks", run_lamb_update, declines_update, lamb_scratch)}});
+                     {"lamb_update", cuda_kernel("chunks", prepare_lamb_update, declines_update)}});
   return list;
 }
 

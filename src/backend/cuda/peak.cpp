@@ -106,7 +106,7 @@ double measure_cuda_peak_gflops(Device& device, const std::string& name) {
                             .tf32 = type.tf32,
                             .b_transposed = true,
                             .workspace = workspace};
-  cuda::Session& session = cuda::session(device.launch_handle());
+  cuda::Session& session = cuda::session_of(device.launch_handle());
   const double seconds = best_seconds(device, [&] { cuda::api().gemms.gemm(session, call); });
   return 2.0 * static_cast<double>(side) * static_cast<double>(elems) / seconds / 1e9;
 }

@@ -12,6 +12,8 @@ namespace vitrail::cuda {
 const std::string& why_unusable();
 // The plugin's table of functions; throws Error(kDevice) when CUDA cannot be used.
 const Api& api();
+// Makes api() return this table instead, for tests of what is asked of it; null: the plugin's again.
+void replace_api(const Api* table);
 std::string plugin_path();  // where the plugin was found; empty when it was not
 
 }  // namespace vitrail::cuda

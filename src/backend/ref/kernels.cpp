@@ -16,21 +16,14 @@ std::string accepts_plain(const NodeView& node, const DeviceInfo&) {
   return {};
 }
 
-size_t no_scratch(const NodeView&, const DeviceInfo&) {
-  return 0;
-}
-
 template <void (*kernel)(const KernelArgs&)>
 OpKernels row(std::string_view op) {
-  return {op,
-          {{.name = "ref",
-            .declines = accepts_plain,
-            .prepare = unprepared(no_scratch, ref::in_double<kernel>)}}};
+  return {op, {{.name = "ref", .declines = accepts_plain, .prepare = unprepared(ref::in_double<kernel>)}}};
 }
 
 // The row of a kernel that computes on values in their own types, without conversion to double.
 OpKernels as_it_is(std::string_view op, void (*kernel)(const KernelArgs&)) {
-  return {op, {{.name = "ref", .declines = accepts_plain, .prepare = unprepared(no_scratch, kernel)}}};
+  return {op, {{.name = "ref", .declines = accepts_plain, .prepare = unprepared(kernel)}}};
 }
 
 // An update that also writes a copy, one after the other.

@@ -1,0 +1,37 @@
+// What launches on a GPU ask of the plugin, recorded instead of done: this needs neither a GPU nor the
+// plugin.
+#pragma once
+
+#include <functional>
+#include <vector>
+
+#include "backend/kernel.h"
+
+namespace vitrail {
+
+struct CudaCall {
+  size_t function;               // its place in the plugin's table
+  std::vector<std::byte> bytes;  // of its arguments, zeros between them
+  bool operator==(const CudaCall&) const = default;
+};
+
+std::vector<CudaCall> recorded_calls(const std::function<void()>& launch);
+
+// Where the operands of a launch would lie; nobody reads or writes there.
+struct Operands {
+  std::vector<std::byte*> ins, outs;
+  std::byte* scratch = nullptr;
+};
+// Every operand has an address of its own.
+Operands separate_operands(const NodeView& node);
+
+// The calls of a prepared kernel, `fixed` as in KernelArgs. A blind launch sees addresses alone: neither the
+// op, nor shapes, types and the device.
+std::vector<CudaCall> calls_of(const Prepared& kernel, const NodeView& node, const DeviceInfo& device,
+                               const Operands& operands, uint64_t fixed, bool blind);
+
+// Expects that every kernel which accepts the node, with the weights that it wants packed, makes the same
+// calls in a blind launch; returns how many kernels accept it.
+int expect_blind_launches(const std::string& name, const NodeView& node, const Operands& operands);
+
+}  // namespace vitrail
