@@ -1,5 +1,6 @@
 #include "passes/passes.h"
 
+#include "ops/attention_bias_grad.h"
 #include "ops/bias.h"
 #include "ops/gelu.h"
 #include "ops/layernorm.h"
@@ -8,8 +9,17 @@ namespace vitrail {
 
 namespace {
 
+// Whether a node is the gradient of attention among packed tokens that are all queries.
+bool is_packed_attention(const Node& node) {
+  const auto* op = dynamic_cast<const AttentionGradOp*>(node.op.get());
+  return op && op->queries() == QueryScope::kAllTokens && node.ins.size() == 2;
+}
+
 // Returns the op that also computes the row sums of its first output; null when there is none.
-OpPtr with_row_sums(const Op& op) {
+OpPtr with_row_sums(const Node& node, DescSpan ins, const KernelRule& has_kernel) {
+  const Op& op = *node.op;
+  if (is_packed_attention(node) && has_kernel && has_kernel(AttentionBiasGradOp(), ins))
+    return std::make_shared<AttentionBiasGradOp>();
   if (const auto* gelu = dynamic_cast<const GeluGradOp*>(&op); gelu && !gelu->row_sums())
     return std::make_shared<GeluGradOp>(gelu->tanh_form(), true);
   const auto* norm = dynamic_cast<const LayernormGradOp*>(&op);
@@ -19,7 +29,7 @@ OpPtr with_row_sums(const Op& op) {
 
 }  // namespace
 
-Program join_row_sums(Program program) {
+Program join_row_sums(Program program, const KernelRule& has_kernel) {
   std::vector<int> producer(program.values.size(), -1);
   std::vector<bool> gone(program.nodes.size(), false);
   for (int i = 0; i < static_cast<int>(program.nodes.size()); ++i) {
@@ -27,8 +37,10 @@ Program join_row_sums(Program program) {
     for (ValueId id : sum.outs) producer[id] = i;
     if (!is<SumRowsOp>(*sum.op) || producer[sum.ins[0]] < 0) continue;
     Node& maker = program.nodes[producer[sum.ins[0]]];
-    OpPtr op = maker.outs[0] == sum.ins[0] ? with_row_sums(*maker.op) : nullptr;
-    if (!op || op->infer(program.descs(maker.ins)).back() != program.values[sum.outs[0]].desc) continue;
+    if (maker.outs[0] != sum.ins[0]) continue;
+    const std::vector<TensorDesc> ins = program.descs(maker.ins);
+    OpPtr op = with_row_sums(maker, ins, has_kernel);
+    if (!op || op->infer(ins).back() != program.values[sum.outs[0]].desc) continue;
     maker.op = std::move(op);
     maker.outs.push_back(sum.outs[0]);
     gone[i] = true;

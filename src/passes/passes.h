@@ -51,13 +51,14 @@ Program recompute(Program program, const RecomputeOptions& options);
 // the sum costs no pass over memory of its own. Runs after recompute, before fuse.
 Program join_residuals(Program program);
 
-// Where a bias' gradient is the sum over the rows of a value that a layernorm's or gelu's gradient makes,
-// lets that node make the sums too: the value is not read again for them. Runs after join_residuals, for
-// backends that have such kernels.
-Program join_row_sums(Program program);
-
 // Whether the backend has a kernel for such a node on the device that is planned for.
 using KernelRule = std::function<bool(const Op& op, DescSpan ins)>;
+
+// Where a bias' gradient is the sum over the rows of a value that a layernorm's or gelu's gradient makes, or
+// attention's where `has_kernel` knows one for it, lets that node make the sums too: the value is not read
+// again for them. Runs after join_residuals, for backends that have such kernels.
+Program join_row_sums(Program program, const KernelRule& has_kernel = {});
+
 // Lets attention keep the logarithms of its softmax's sums, and its gradient read them and the output instead
 // of computing both again, where there are kernels for it and the output is kept anyway. Runs after
 // recompute.

@@ -159,7 +159,7 @@ MicroProgram micro_program(Program recorded, const DifferentiateOptions& descent
   p.pass("gather", zero.active() ? gathered(p.take(), r, buckets, zero) : p.take());
   p.pass("keep_sums", few_launches ? keep_attention_sums(p.take(), r.has_kernel) : p.take());
   p.pass("join_residuals", r.join ? join_residuals(p.take()) : p.take());
-  p.pass("join_row_sums", few_launches ? join_row_sums(p.take()) : p.take());
+  p.pass("join_row_sums", few_launches ? join_row_sums(p.take(), r.has_kernel) : p.take());
   p.pass("keep_slopes", few_launches ? keep_slopes(p.take(), r.has_kernel) : p.take());
   p.pass("fuse", r.fuse ? fuse(p.take(), r.traits, few_launches ? r.has_kernel : KernelRule()) : p.take());
   p.pass("join_casts", few_launches ? join_casts(p.take()) : p.take());

@@ -256,8 +256,8 @@ INSTANTIATE_TEST_SUITE_P(Ops, OpTest, testing::ValuesIn(op_cases()),
 TEST(OpCases, CoverEveryOpOfTheReference) {
   // What parameters of every case go through, and what residual_rows_test.cpp compares with its members: the
   // fuse pass makes it for the one backend that has a kernel.
-  std::set<std::string, std::less<>> covered = {"load_param", "residual_rows", "attention_sums",
-                                                "attention_sums_grad"};
+  std::set<std::string, std::less<>> covered = {"load_param", "residual_rows", "attention_bias_grad",
+                                                "attention_sums", "attention_sums_grad"};
   for (const OpCase& c : op_cases()) {
     covered.emplace(c.op->kind());
     if (const auto* fused = dynamic_cast<const FusedOp*>(c.op.get()))

@@ -23,7 +23,7 @@ namespace {
 const Dim b('B', 3), n('N', 65), d('D', 192), f('F', 576), t('T', 3), h('H', 3), e('E', 64);
 const Shape x = {b, n, d}, hidden = {b, n, f}, qkv = {b, n, t, h, e};
 
-OpPtr fused(std::vector<FusedOp::Member> members) {
+OpPtr joined(std::vector<FusedOp::Member> members) {
   return std::make_shared<FusedOp>(std::move(members));
 }
 
@@ -31,7 +31,7 @@ const FusedOp::Member norm{make_op<LayernormOp>(1e-6), {0, 1, 2}};
 
 OpCase norm_case(const char* name, const Shape& rows, const Dim& width, const Dim& outputs) {
   return {name,
-          fused({norm, {make_op<LinearOp>(Arithmetic::kFp8), {~0, 3}}}),
+          joined({norm, {make_op<LinearOp>(Arithmetic::kFp8), {~0, 3}}}),
           {rows, {width}, {width}, {outputs, width}},
           {false, true, true, true},
           {Role::kPlain, Role::kVector, Role::kVector, Role::kPlain}};
@@ -41,13 +41,13 @@ OpCase mlp_case(const char* name, const Shape& rows, const Dim& width, const Dim
   const OpPtr linear = make_op<LinearOp>(Arithmetic::kFp8), bias = make_op<BiasOp>();
   const auto vector = Role::kVector, plain = Role::kPlain;
   return {name,
-          fused({norm,
-                 {linear, {~0, 3}},
-                 {bias, {~1, 4}},
-                 {make_op<GeluOp>(false), {~2}},
-                 {linear, {~3, 5}},
-                 {bias, {~4, 6}},
-                 {make_op<AddOp>(), {7, ~5}}}),
+          joined({norm,
+                  {linear, {~0, 3}},
+                  {bias, {~1, 4}},
+                  {make_op<GeluOp>(false), {~2}},
+                  {linear, {~3, 5}},
+                  {bias, {~4, 6}},
+                  {make_op<AddOp>(), {7, ~5}}}),
           {rows, {width}, {width}, {inner, width}, {inner}, {width, inner}, {width}, rows},
           {false, true, true, true, true, true, true, false},
           {plain, vector, vector, plain, vector, plain, vector, Role::kSum}};
@@ -65,27 +65,27 @@ std::vector<OpCase> fp8_cases() {
       {"learning", linear, {x, {f, d}}, {false, false}},
       {"packed_qkv", linear, {x, {t, h, e, d}}, {false, true}},
       {"bias",
-       fused({{linear, {0, 1}}, {bias, {~0, 2}}}),
+       joined({{linear, {0, 1}}, {bias, {~0, 2}}}),
        {x, {f, d}, {f}},
        {false, true, true},
        {plain, plain, vector}},
       {"bias_gelu",
-       fused({{linear, {0, 1}}, {bias, {~0, 2}}, {make_op<GeluOp>(false), {~1}}}),
+       joined({{linear, {0, 1}}, {bias, {~0, 2}}, {make_op<GeluOp>(false), {~1}}}),
        {x, {f, d}, {f}},
        {false, true, true},
        {plain, plain, vector}},
       {"bias_residual",
-       fused({{linear, {0, 1}}, {bias, {~0, 2}}, {add, {3, ~1}}}),
+       joined({{linear, {0, 1}}, {bias, {~0, 2}}, {add, {3, ~1}}}),
        {x, {f, d}, {f}, hidden},
        {false, true, true, false},
        {plain, plain, vector, Role::kSum}},
       {"scaled_residual",
-       fused({{linear, {0, 1}}, {bias, {~0, 2}}, {make_op<ScaleOp>(), {~1, 3}}, {add, {4, ~2}}}),
+       joined({{linear, {0, 1}}, {bias, {~0, 2}}, {make_op<ScaleOp>(), {~1, 3}}, {add, {4, ~2}}}),
        {x, {f, d}, {f}, {f}, hidden},
        {false, true, true, true, false},
        {plain, plain, vector, vector}},
       {"norm_bias",
-       fused({norm, {linear, {~0, 3}}, {bias, {~1, 4}}}),
+       joined({norm, {linear, {~0, 3}}, {bias, {~1, 4}}}),
        {x, {d}, {d}, {f, d}, {f}},
        {false, true, true, true, true},
        {plain, vector, vector, plain, vector}},
@@ -103,20 +103,20 @@ std::vector<OpCase> fp8_cases() {
        {false, false, false},
        {plain, plain, vector}},
       {"dx_gelu_grad",
-       fused({{make_op<LinearDxOp>(fp8), {0, 1}}, {make_op<GeluGradOp>(false, true), {2, ~0}}}),
+       joined({{make_op<LinearDxOp>(fp8), {0, 1}}, {make_op<GeluGradOp>(false, true), {2, ~0}}}),
        {x, {d, f}, hidden},
        {false, false, false}},
       {"bias_gelu_slope",
-       fused({{linear, {0, 1}}, {bias, {~0, 2}}, {make_op<GeluSlopeOp>(false), {~1}}}),
+       joined({{linear, {0, 1}}, {bias, {~0, 2}}, {make_op<GeluSlopeOp>(false), {~1}}}),
        {x, {f, d}, {f}},
        {false, false, false},
        {plain, plain, vector}},
       {"dx_slope_grad",
-       fused({{make_op<LinearDxOp>(fp8), {0, 1}}, {make_op<GeluSlopeGradOp>(true), {2, ~0}}}),
+       joined({{make_op<LinearDxOp>(fp8), {0, 1}}, {make_op<GeluSlopeGradOp>(true), {2, ~0}}}),
        {x, {d, f}, hidden},
        {false, false, false}},
       {"mlp_learning",
-       fused({{linear, {0, 1}}, {make_op<GeluOp>(true), {~0}}, {linear, {~1, 2}}}),
+       joined({{linear, {0, 1}}, {make_op<GeluOp>(true), {~0}}, {linear, {~1, 2}}}),
        {x, {f, d}, {d, f}},
        {false, false, false}},
       {"dx", make_op<LinearDxOp>(fp8), {hidden, {f, d}}, {false, false}},

@@ -37,6 +37,26 @@ TEST(JoinRowSums, TheGeluKeepsItsForm) {
             "%62 f32[B1 F16] %63 f32[F16] = gelu_grad{tanh sums}(%29, %59)");
 }
 
+// Attention's gradient sums for the bias of qkv where the backend has a kernel that does, and is asked for
+// the inputs it would have; class-token attention, whose gradient is mostly zeros, is not asked for.
+TEST(JoinRowSums, AttentionSumsWhereThereIsAKernel) {
+  int asked = 0;
+  const KernelRule rule = [&](const Op& op, DescSpan ins) {
+    EXPECT_EQ(op.kind(), "attention_bias_grad");
+    EXPECT_EQ(ins.size(), 2u);
+    ++asked;
+    return true;
+  };
+  const Program apart = join_residuals(record_step(tiny_vit(2))), joined = join_row_sums(apart, rule);
+  EXPECT_EQ(asked, 1);
+  EXPECT_EQ(count_kinds(joined)["attention_bias_grad"], 1);
+  EXPECT_EQ(count_kinds(joined)["attention_grad"], 1);
+  EXPECT_EQ(line_of(joined, "blocks.0.attn.qkv.bias.db"), "");
+  EXPECT_NE(line_of(joined, "blocks.1.attn.qkv.bias.db"), "");
+  EXPECT_EQ(count_kinds(join_row_sums(apart, [](const Op&, DescSpan) { return false; }))["attention_grad"],
+            2);
+}
+
 TEST(JoinRowSums, JoinsOnce) {
   const Program joined = join_row_sums(record_step(tiny_vit(2)));
   EXPECT_EQ(to_string(join_row_sums(joined)), to_string(joined));

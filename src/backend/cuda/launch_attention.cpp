@@ -5,6 +5,7 @@
 #include "backend/cuda/api/attention_scratch.h"
 #include "backend/cuda/launch.h"
 #include "ops/attention.h"
+#include "ops/attention_bias_grad.h"
 #include "ops/attention_sums.h"
 
 namespace vitrail::cuda {
@@ -102,6 +103,16 @@ size_t one_grad_scratch(const NodeView&, const AttentionGeometry& g) {
   return one_query_scratch_bytes(g.batch, g.heads, g.keys);
 }
 
+Prepared prepare_backward_with_sums(const NodeView& node, const DeviceInfo&) {
+  const AttentionGeometry g = attention_geometry(node.op, node.ins.first(1));
+  const NodeView gradient{node.op, node.ins, node.outs.first(1)};
+  Bound<AttentionGradCall> call = backward_call(gradient, g, 0);
+  call.bind(call->sums.target, output(node, 1)).bind(call->sums.partials, scratch());
+  return prepared_unless_empty(
+      &AttentionApi::group_backward, call,
+      static_cast<size_t>(g.batch * kGroupParts * 3 * g.heads * g.head_size) * sizeof(float));
+}
+
 Prepared prepare_backward_from_kept(const NodeView& node, const DeviceInfo&) {
   const AttentionGeometry g = attention_geometry(node.op, node.ins.first(1));
   Bound<AttentionGradCall> call = backward_call(node, g, 0);
@@ -142,10 +153,13 @@ std::string declines_grad(const NodeView& node, const DeviceInfo& device) {
   return declines_plain(node, device);
 }
 
-// Whether an operand is the logarithms of the softmax's sums, [B H N] in f32.
-bool is_log_sums(const NodeView& node, const TensorDesc& desc) {
-  return is<AttentionSumsOp, AttentionSumsGradOp>(node.op) && desc.dtype == DType::kF32 &&
-         !desc.shape.has('E');
+// Whether an operand is f32 whatever the others are: the logarithms of the softmax's sums, [B H N], or the
+// gradient of a bias, [T H E].
+bool is_sums(const NodeView& node, const TensorDesc& desc) {
+  if (desc.dtype != DType::kF32) return false;
+  return is<AttentionBiasGradOp>(node.op)
+             ? !desc.shape.has('N')
+             : is<AttentionSumsOp, AttentionSumsGradOp>(node.op) && !desc.shape.has('E');
 }
 
 // Declines operands that the tensor-core kernels cannot take.
@@ -154,7 +168,7 @@ std::string declines_unless_16bit(const NodeView& node, int64_t most_elements) {
   if (dtype != DType::kBF16 && dtype != DType::kF16) return "computes in bf16 and f16";
   for (const DescSpan descs : {node.ins, node.outs})
     for (const TensorDesc& desc : descs)
-      if ((desc.dtype != dtype && !is_log_sums(node, desc)) || !desc.packing.empty())
+      if ((desc.dtype != dtype && !is_sums(node, desc)) || !desc.packing.empty())
         return "takes operands of one type";
   const int64_t size = node.ins[0].shape.local('E');
   if (size % 8 != 0 || size > most_elements)
@@ -204,6 +218,15 @@ std::string declines_stream_kept(const NodeView& node, const DeviceInfo& device)
   return declines_stream(node, device, attention_geometry(node.op, node.ins.first(1)));
 }
 
+std::string declines_group_sums(const NodeView& node, const DeviceInfo& device) {
+  if (device.compute != kStreamCompute) return "needs compute capability 9.0";
+  const int64_t tokens = node.ins[0].shape.local('N');
+  if (tokens < kGroupLeastKeys || tokens > kGroupMostKeys)
+    return strf("%lld tokens; it takes %lld to %lld", static_cast<long long>(tokens),
+                static_cast<long long>(kGroupLeastKeys), static_cast<long long>(kGroupMostKeys));
+  return declines_unless_16bit(node, kShortHeadSize);
+}
+
 // On tensor cores the weights and the gradients of scores are operands, so they are rounded to the type of
 // the other operands.
 Kernel on_tensor_cores(Kernel kernel) {
@@ -234,6 +257,8 @@ std::vector<OpKernels> attention_kernels() {
                                         declines_stream_grad)),
             on_tensor_cores(cuda_kernel("heads", prepare_backward<&AttentionApi::backward, backward_scratch>,
                                         declines_grad))}},
+          {"attention_bias_grad",
+           {on_tensor_cores(cuda_kernel("group_heads", prepare_backward_with_sums, declines_group_sums))}},
           {"attention_sums",
            {on_tensor_cores(cuda_kernel("stream_heads", prepare_forward_keeping, declines_stream_kept))}},
           {"attention_sums_grad",

@@ -127,6 +127,11 @@ void attention_grad(const KernelArgs& args) {
   add_queries(grads, args);
 }
 
+void attention_bias_grad(const KernelArgs& args) {
+  attention_grad({args.op, args.ins, args.outs.first(1), args.scratch, args.context});
+  sum_rows({args.op, args.outs.first(1), args.outs.last(1), args.scratch, args.context});
+}
+
 void attention_sums_grad(const KernelArgs& args) {
   const TensorDesc qkv = args.ins[0].desc();
   const AttentionGeometry g = attention_geometry(args.op, {&qkv, 1});

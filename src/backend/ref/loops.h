@@ -34,6 +34,7 @@ double softmax_weights(const AttentionGeometry& g, const double* q, const double
   X(attention)            \
   X(attention_probs)      \
   X(attention_grad)       \
+  X(attention_bias_grad)  \
   X(attention_sums)       \
   X(attention_sums_grad)  \
   X(layernorm)            \

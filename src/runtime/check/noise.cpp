@@ -5,6 +5,7 @@
 
 #include "backend/ref/kernels.h"
 #include "ops/attention.h"
+#include "ops/attention_bias_grad.h"
 #include "ops/attention_sums.h"
 #include "ops/bias.h"
 #include "ops/elementwise.h"
@@ -64,6 +65,7 @@ constexpr Rule kRules[] = {{LinearOp::kKind, of_linear},
                            {PatchEmbedDwOp::kKind, of_patch_embed_dw},
                            {AttentionOp::kKind, of_attention},
                            {AttentionGradOp::kKind, of_attention_grad},
+                           {AttentionBiasGradOp::kKind, of_attention_bias_grad},
                            {AttentionSumsOp::kKind, of_attention_sums},
                            {AttentionSumsGradOp::kKind, of_attention_sums_grad},
                            {GeluOp::kKind, of_gelu},

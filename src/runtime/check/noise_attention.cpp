@@ -265,6 +265,10 @@ Noise of_attention_grad(const Args& args) {
   const size_t forward_ins = args.query.ins.size() - 1;
   return of_gradients(args, Gradients(args, forward_ins), forward_ins == 1);
 }
+Noise of_attention_bias_grad(const Args& args) {
+  if (args.result == 0) return of_attention_grad(args);
+  return of_row_sums(args, of_attention_grad({args.query, args.results, args.types, 0, args.results[0]}));
+}
 Noise of_attention_sums_grad(const Args& args) {
   const Gradients found(args, 1, Kept{args.query.ins[1], args.query.ins[2]});
   return of_gradients(args, found, true);

@@ -48,8 +48,8 @@ Noise of_function(const Args& args, F&& f, Inexact&& inexact) {
   return noise;
 }
 
-// The noise of a result that sums result 0, of noise `of_rows`, over all rows: a kernel may sum values that
-// are rounded already.
+}  // namespace
+
 Noise of_row_sums(const Args& args, const Noise& of_rows) {
   const int64_t length = args.query.op.reduction_length(args.query.descs);
   Noise noise = alike(tolerance_of(DType::kF32, length), args.out.values);
@@ -59,8 +59,6 @@ Noise of_row_sums(const Args& args, const Noise& of_rows) {
     noise.variance[i % width] += of_rows.mean_square(i) + square(rounding_of(args.types[0], rows[i])) / 3;
   return noise;
 }
-
-}  // namespace
 
 Noise of_gelu(const Args& args) {
   const bool tanh_form = static_cast<const GeluOp&>(args.query.op).tanh_form();

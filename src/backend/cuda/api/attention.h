@@ -2,7 +2,7 @@
 // are stored, and nothing about ops or graphs.
 #pragma once
 
-#include "backend/cuda/api/session.h"
+#include "backend/cuda/api/rows.h"
 
 namespace vitrail::cuda {
 
@@ -31,11 +31,14 @@ struct AttentionGradCall {
   HeadRows out;                     // of the forward op, or no data
   const float* log_sums = nullptr;  // of stream_forward, or none
   void* scratch = nullptr;          // as api/attention_scratch.h says
+  ColumnSums sums = {};             // of dq, dk and dv, one after the other; of group_backward only
 };
 
 // The most keys and the largest head size that short_forward holds in one block's registers and shared
 // memory.
 inline constexpr int64_t kShortKeys = 272, kShortHeadSize = 64;
+// The tokens of group_backward, which also sums its results, by kGroupParts partial sums for every image.
+inline constexpr int64_t kGroupLeastKeys = 161, kGroupMostKeys = 208, kGroupParts = 4;
 // The largest head size of long_forward, and that of the plain kernels and of those for one query.
 inline constexpr int64_t kLongHeadSize = 128, kPlainHeadSize = 192;
 // The largest head size of the stream kernels, and the fewest tokens they take: of heads up to
@@ -47,7 +50,8 @@ inline constexpr int64_t kStreamHeadSize = 128, kStreamKeys = kShortKeys + 1, kS
 // short_forward, long_forward and the stream kernels take operands of one 16-bit type whose starts, strides
 // and rows are multiples of 16 bytes; the other kernels take any mixture of types. one_forward and
 // one_backward are for one query per head; one_backward is for a query that belongs to the image, whose dq
-// has a row for each key: zeros but for the first. The stream kernels need compute capability 9.0;
+// has a row for each key: zeros but for the first. The stream kernels and group_backward need compute
+// capability 9.0; group_backward takes heads of up to kShortHeadSize, all tokens being queries;
 // stream_backward's queries do not share, and where it gets no `out` and `log_sums` it first computes them.
 struct AttentionApi {
   void (*one_forward)(Session&, const AttentionCall&);
@@ -58,6 +62,7 @@ struct AttentionApi {
   void (*weights)(Session&, const AttentionCall&);
   void (*one_backward)(Session&, const AttentionGradCall&);
   void (*stream_backward)(Session&, const AttentionGradCall&);
+  void (*group_backward)(Session&, const AttentionGradCall&);
   void (*backward)(Session&, const AttentionGradCall&);
 };
 

@@ -14,6 +14,7 @@ AttentionApi attention_api() {
           .weights = attention_weights,
           .one_backward = attention_one_backward,
           .stream_backward = attention_backward_stream,
+          .group_backward = attention_backward_with_sums,
           .backward = attention_backward};
 }
 

@@ -30,6 +30,7 @@ struct SharedRoom {
 
 // Gradients of queries, keys and values; the weights are recomputed.
 void attention_backward(Session& session, const AttentionGradCall& call);
+void attention_backward_with_sums(Session& session, const AttentionGradCall& call);
 // The same gradients for any types and sizes, without tensor cores.
 void attention_backward_plain(Session& session, const AttentionGradCall& call);
 // The same gradients over long sequences on Hopper.

@@ -3,8 +3,10 @@
 // block is one warp group and computes one head of one image: first 64 queries at a time against all keys,
 // which gives dq and the facts of each query, then 64 keys at a time against all queries: dk and dv. All
 // scores of a row are in registers at once. There are seven GEMMs of queries x keys x size, and no sums
-// across warps.
+// across warps but those over all tokens, where they are wanted.
 #include "backend/cuda/device/attention_backward.cuh"
+#include "backend/cuda/device/attention_column_sums.cuh"
+#include "backend/cuda/device/columns.cuh"
 #include "backend/cuda/device/wgmma.cuh"
 
 namespace vitrail::cuda {
@@ -12,10 +14,12 @@ namespace vitrail::cuda {
 namespace {
 
 constexpr int kSize = 64, kTiles = 13, kPadded = 16 * kTiles, kFull = 10;
+static_assert(kGroupLeastKeys == 16 * kFull + 1 && kGroupMostKeys == kPadded && kShortHeadSize == kSize);
 constexpr int kTileBytes = 16 * kSize * 2, kBufferBytes = kTiles * kTileBytes;
 constexpr int kFactBytes = 2048;  // before the rows, which start on 1024 bytes
 static_assert(2 * kPadded * sizeof(float) <= kFactBytes);
 constexpr int kThreads = 128, kBlocks = 2;  // of a multiprocessor
+static_assert(kThreads / 32 == kGroupParts);
 
 #ifdef __CUDA_ARCH_FEAT_SM90_ALL
 
@@ -127,8 +131,8 @@ struct Queries {
   }
 };
 
-template <typename T>
-__device__ __forceinline__ void take_queries(const Head<T>& head, int tile) {
+template <typename T, bool kSums>
+__device__ __forceinline__ void take_queries(const Head<T>& head, int tile, QueryColumns& columns) {
   const bool works = 16 * tile < head.count();
   typename Head<T>::Own own = {};
   typename Head<T>::Scores s;
@@ -147,7 +151,12 @@ __device__ __forceinline__ void take_queries(const Head<T>& head, int tile) {
   head.weigh(dq, queries.w, kK);
   group_wait<0>();
   const float scale = head.call.scale;
-  if (works) head.store(head.call.dq, tile, dq, scale * queries.inverse[0], scale * queries.inverse[1]);
+  const float above = scale * queries.inverse[0], below = scale * queries.inverse[1];
+  if (works) head.store(head.call.dq, tile, dq, above, below);
+  // Queries that are padding have zeros.
+  if constexpr (kSums) {
+    if (works) columns.add(dq, above, below);
+  }
 }
 
 // Sixteen keys of a warp against all queries.
@@ -210,11 +219,25 @@ __device__ __forceinline__ void take_keys(const Head<T>& head, int tile) {
   if (works) head.store(head.call.dk, tile, dk, head.call.scale, head.call.scale);
 }
 
+// The sums over all tokens; dout's are a product with ones.
+template <typename T>
+__device__ __forceinline__ void write_sums(const Head<T>& head, float2 dq) {
+  const uint32_t one = pack2<T>(1, 1);
+  typename Head<T>::Weights ones;
+#pragma unroll
+  for (int i = 0; i < kTiles * 4; ++i) ones[i / 4][i % 4] = one;
+  typename Head<T>::Sums dout;
+  head.weigh(dout, ones, kDout);
+  group_wait<0>();
+  const int heads = static_cast<int>(head.call.heads), at = static_cast<int>(blockIdx.x);
+  write_columns(head.call, at / heads, at % heads, static_cast<int>(threadIdx.x) / 32, dq, dout);
+}
+
 #endif
 
 // A warp's place among the 64 rows differs from head to head, so that the incomplete last rows are not always
 // the same warp's.
-template <typename T>
+template <typename T, bool kSums>
 __global__ void __launch_bounds__(kThreads, kBlocks)
     group_backward(const __grid_constant__ AttentionGradCall call) {
 #ifdef __CUDA_ARCH_FEAT_SM90_ALL
@@ -228,18 +251,20 @@ __global__ void __launch_bounds__(kThreads, kBlocks)
   group_publish();
   __syncthreads();
   const int place = static_cast<int>(threadIdx.x / 32 + blockIdx.x) % 4, end = (head.count() + 63) / 64 * 4;
+  QueryColumns columns;
 #pragma unroll 1
-  for (int tile = place; tile < end; tile += 4) take_queries(head, tile);
+  for (int tile = place; tile < end; tile += 4) take_queries<T, kSums>(head, tile, columns);
+  if constexpr (kSums) write_sums(head, columns.total);
   __syncthreads();
 #pragma unroll 1
   for (int tile = place; tile < end; tile += 4) take_keys(head, tile);
 #endif
 }
 
-template <typename T>
+template <typename T, bool kSums>
 bool launch(Session& session, const AttentionGradCall& call) {
   constexpr int kBytes = kFactBytes + 4 * kBufferBytes;
-  const auto kernel = group_backward<T>;
+  const auto kernel = group_backward<T, kSums>;
   if (!has_groups(kernel)) return false;
   allow_shared(kernel, kBytes, "attention_backward_groups");
   kernel<<<static_cast<unsigned>(call.batch * call.heads), kThreads, kBytes, session.stream>>>(call);
@@ -247,12 +272,24 @@ bool launch(Session& session, const AttentionGradCall& call) {
   return true;
 }
 
+template <bool kSums>
+bool launch_in_type(Session& session, const AttentionGradCall& call) {
+  return call.q.dtype == DType::kBF16 ? launch<__nv_bfloat16, kSums>(session, call)
+                                      : launch<__half, kSums>(session, call);
+}
+
 }  // namespace
 
 bool attention_backward_groups(Session& session, const AttentionGradCall& call) {
-  if (call.keys <= 16 * kFull || call.keys > kPadded || call.queries != call.keys || call.head_size > kSize)
-    return false;
-  return call.q.dtype == DType::kBF16 ? launch<__nv_bfloat16>(session, call) : launch<__half>(session, call);
+  if (call.keys < kGroupLeastKeys || call.keys > kGroupMostKeys || call.queries != call.keys) return false;
+  return call.head_size <= kSize && launch_in_type<false>(session, call);
+}
+
+void attention_backward_with_sums(Session& session, const AttentionGradCall& call) {
+  VT_CHECK(launch_in_type<true>(session, call), "the plugin has no kernel of warp groups for this GPU");
+  Totals totals{.width = 3 * call.heads * call.head_size};
+  totals.want(call.sums.target);
+  finish_sums(session, call.sums.partials, call.batch * kGroupParts, totals);
 }
 
 }  // namespace vitrail::cuda

@@ -74,18 +74,16 @@ __device__ void update_group(const UpdateRule& rule, const UpdateRates& rates, c
 template <bool kFull>
 constexpr int kBlocksAProcessor = kFull ? 4 : 3;
 
-// A block updates neighbouring chunks, so that the rates that all parameters share are computed once, and the
-// segment is searched for once.
+// All blocks pass over the chunks side by side, so that few pages of memory are in use at once; the rates that
+// all parameters share are computed once.
 // kFull: all operands are f32, but for a copy in bf16.
 template <typename Rule, bool kFull>
 __global__ void __launch_bounds__(kSegmentThreads, kBlocksAProcessor<kFull>)
     update_kernel(const __grid_constant__ UpdateCall call) {
   UpdateRates rates = block_rates(call.rule, Rule::kCorrects);
-  const int64_t first = call.segments.chunks * blockIdx.x / gridDim.x;
-  const int64_t last = call.segments.chunks * (blockIdx.x + 1) / gridDim.x;
-  int index = segment_index(call.segments, first);
-  for (int64_t chunk = first; chunk < last; ++chunk) {
-    if (index + 1 < call.segments.count && call.segments.items[index + 1].first_chunk <= chunk) ++index;
+  int index = 0;
+  for (int64_t chunk = blockIdx.x; chunk < call.segments.chunks; chunk += gridDim.x) {
+    while (index + 1 < call.segments.count && call.segments.items[index + 1].first_chunk <= chunk) ++index;
     UpdateSegment s = call.segments.items[index];
     if constexpr (kFull) {
       s.param.dtype = s.sum.dtype = s.m.dtype = s.v.dtype = DType::kF32;
