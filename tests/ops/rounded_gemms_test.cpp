@@ -20,18 +20,20 @@
 namespace vitrail {
 namespace {
 
-const Dim b('B', 3), n('N', 65), d('D', 192), f('F', 576), t('T', 3), h('H', 3), e('E', 64);
-const Shape x = {b, n, d}, hidden = {b, n, f}, qkv = {b, n, t, h, e};
+const Dim kImages('B', 3), kTokens('N', 65), kWidth('D', 192), kInner('F', 576), kParts('T', 3),
+    kHeads('H', 3), kHeadSize('E', 64);
+const Shape kRows = {kImages, kTokens, kWidth}, kHidden = {kImages, kTokens, kInner},
+            kQkv = {kImages, kTokens, kParts, kHeads, kHeadSize};
 
 OpPtr joined(std::vector<FusedOp::Member> members) {
   return std::make_shared<FusedOp>(std::move(members));
 }
 
-const FusedOp::Member norm{make_op<LayernormOp>(1e-6), {0, 1, 2}};
+const FusedOp::Member kNorm{make_op<LayernormOp>(1e-6), {0, 1, 2}};
 
 OpCase norm_case(const char* name, const Shape& rows, const Dim& width, const Dim& outputs) {
   return {name,
-          joined({norm, {make_op<LinearOp>(Arithmetic::kFp8), {~0, 3}}}),
+          joined({kNorm, {make_op<LinearOp>(Arithmetic::kFp8), {~0, 3}}}),
           {rows, {width}, {width}, {outputs, width}},
           {false, true, true, true},
           {Role::kPlain, Role::kVector, Role::kVector, Role::kPlain}};
@@ -41,7 +43,7 @@ OpCase mlp_case(const char* name, const Shape& rows, const Dim& width, const Dim
   const OpPtr linear = make_op<LinearOp>(Arithmetic::kFp8), bias = make_op<BiasOp>();
   const auto vector = Role::kVector, plain = Role::kPlain;
   return {name,
-          joined({norm,
+          joined({kNorm,
                   {linear, {~0, 3}},
                   {bias, {~1, 4}},
                   {make_op<GeluOp>(false), {~2}},
@@ -59,76 +61,78 @@ std::vector<OpCase> fp8_cases() {
   const Dim d128('D', 128), d768('D', 768), d1280('D', 1280), f32('F', 32), f3072('F', 3072);
   const auto vector = Role::kVector, plain = Role::kPlain;
   return {
-      {"linear", linear, {x, {f, d}}, {false, true}},
-      {"one_row", linear, {{d}, {f, d}}, {false, true}},
-      {"wide", linear, {{b, {'D', 3072}}, {{'F', 768}, {'D', 3072}}}, {false, true}},
-      {"learning", linear, {x, {f, d}}, {false, false}},
-      {"packed_qkv", linear, {x, {t, h, e, d}}, {false, true}},
+      {"linear", linear, {kRows, {kInner, kWidth}}, {false, true}},
+      {"one_row", linear, {{kWidth}, {kInner, kWidth}}, {false, true}},
+      {"wide", linear, {{kImages, {'D', 3072}}, {{'F', 768}, {'D', 3072}}}, {false, true}},
+      {"learning", linear, {kRows, {kInner, kWidth}}, {false, false}},
+      {"packed_qkv", linear, {kRows, {kParts, kHeads, kHeadSize, kWidth}}, {false, true}},
       {"bias",
        joined({{linear, {0, 1}}, {bias, {~0, 2}}}),
-       {x, {f, d}, {f}},
+       {kRows, {kInner, kWidth}, {kInner}},
        {false, true, true},
        {plain, plain, vector}},
       {"bias_gelu",
        joined({{linear, {0, 1}}, {bias, {~0, 2}}, {make_op<GeluOp>(false), {~1}}}),
-       {x, {f, d}, {f}},
+       {kRows, {kInner, kWidth}, {kInner}},
        {false, true, true},
        {plain, plain, vector}},
       {"bias_residual",
        joined({{linear, {0, 1}}, {bias, {~0, 2}}, {add, {3, ~1}}}),
-       {x, {f, d}, {f}, hidden},
+       {kRows, {kInner, kWidth}, {kInner}, kHidden},
        {false, true, true, false},
        {plain, plain, vector, Role::kSum}},
       {"scaled_residual",
        joined({{linear, {0, 1}}, {bias, {~0, 2}}, {make_op<ScaleOp>(), {~1, 3}}, {add, {4, ~2}}}),
-       {x, {f, d}, {f}, {f}, hidden},
+       {kRows, {kInner, kWidth}, {kInner}, {kInner}, kHidden},
        {false, true, true, true, false},
        {plain, plain, vector, vector}},
       {"norm_bias",
-       joined({norm, {linear, {~0, 3}}, {bias, {~1, 4}}}),
-       {x, {d}, {d}, {f, d}, {f}},
+       joined({kNorm, {linear, {~0, 3}}, {bias, {~1, 4}}}),
+       {kRows, {kWidth}, {kWidth}, {kInner, kWidth}, {kInner}},
        {false, true, true, true, true},
        {plain, vector, vector, plain, vector}},
-      norm_case("norm_of_many_rows", {{'B', 150}, n, d}, d, {'F', 16}),  // more than a GPU holds at once
-      norm_case("norm_768", {b, {'N', 3}, d768}, d768, f32),
-      norm_case("norm_1280", {b, {'N', 3}, d1280}, d1280, f32),
-      mlp_case("mlp", x, d, f),
-      mlp_case("mlp_inner_3072", {b, {'N', 3}, d128}, d128, f3072),
-      mlp_case("mlp_of_many_rows", {{'B', 5}, n, d}, d, f),  // tiles of 128 rows, the last of them not whole
+      // More rows than a GPU holds at once.
+      norm_case("norm_of_many_rows", {{'B', 150}, kTokens, kWidth}, kWidth, {'F', 16}),
+      norm_case("norm_768", {kImages, {'N', 3}, d768}, d768, f32),
+      norm_case("norm_1280", {kImages, {'N', 3}, d1280}, d1280, f32),
+      mlp_case("mlp", kRows, kWidth, kInner),
+      mlp_case("mlp_inner_3072", {kImages, {'N', 3}, d128}, d128, f3072),
+      // Tiles of 128 rows, the last of them not whole.
+      mlp_case("mlp_of_many_rows", {{'B', 5}, kTokens, kWidth}, kWidth, kInner),
       {"bias_gelu_kept",
        std::make_shared<FusedOp>(
            std::vector<FusedOp::Member>{{linear, {0, 1}}, {bias, {~0, 2}}, {make_op<GeluOp>(false), {~1}}},
            1),
-       {x, {f, d}, {f}},
+       {kRows, {kInner, kWidth}, {kInner}},
        {false, false, false},
        {plain, plain, vector}},
       {"dx_gelu_grad",
        joined({{make_op<LinearDxOp>(fp8), {0, 1}}, {make_op<GeluGradOp>(false, true), {2, ~0}}}),
-       {x, {d, f}, hidden},
+       {kRows, {kWidth, kInner}, kHidden},
        {false, false, false}},
       {"bias_gelu_slope",
        joined({{linear, {0, 1}}, {bias, {~0, 2}}, {make_op<GeluSlopeOp>(false), {~1}}}),
-       {x, {f, d}, {f}},
+       {kRows, {kInner, kWidth}, {kInner}},
        {false, false, false},
        {plain, plain, vector}},
       {"dx_slope_grad",
        joined({{make_op<LinearDxOp>(fp8), {0, 1}}, {make_op<GeluSlopeGradOp>(true), {2, ~0}}}),
-       {x, {d, f}, hidden},
+       {kRows, {kWidth, kInner}, kHidden},
        {false, false, false}},
       {"mlp_learning",
        joined({{linear, {0, 1}}, {make_op<GeluOp>(true), {~0}}, {linear, {~1, 2}}}),
-       {x, {f, d}, {d, f}},
+       {kRows, {kInner, kWidth}, {kWidth, kInner}},
        {false, false, false}},
-      {"dx", make_op<LinearDxOp>(fp8), {hidden, {f, d}}, {false, false}},
-      {"dx_of_qkv", make_op<LinearDxOp>(fp8), {qkv, {t, h, e, d}}, {false, false}},
+      {"dx", make_op<LinearDxOp>(fp8), {kHidden, {kInner, kWidth}}, {false, false}},
+      {"dx_of_qkv", make_op<LinearDxOp>(fp8), {kQkv, {kParts, kHeads, kHeadSize, kWidth}}, {false, false}},
   };
 }
 
 std::vector<OpCase> tf32_cases() {
   const Arithmetic tf32 = Arithmetic::kTF32;
-  return {{"linear_tf32", make_op<LinearOp>(tf32), {x, {f, d}}, {false, true}},
-          {"dx_tf32", make_op<LinearDxOp>(tf32), {hidden, {f, d}}, {false, false}},
-          {"dw_tf32", make_op<LinearDwOp>(tf32), {x, hidden}, {false, false}}};
+  return {{"linear_tf32", make_op<LinearOp>(tf32), {kRows, {kInner, kWidth}}, {false, true}},
+          {"dx_tf32", make_op<LinearDxOp>(tf32), {kHidden, {kInner, kWidth}}, {false, false}},
+          {"dw_tf32", make_op<LinearDwOp>(tf32), {kRows, kHidden}, {false, false}}};
 }
 
 OpCase exactly(OpCase c) {
@@ -173,7 +177,7 @@ std::vector<Values> with_row(const OpCase& c, const std::vector<double>& row) {
 
 TEST(RoundedGemms, RowsAreScaledApart) {
   const OpCase c = fp8_cases()[0];
-  const auto width = static_cast<size_t>(d.local), outputs = static_cast<size_t>(f.local);
+  const auto width = static_cast<size_t>(kWidth.local), outputs = static_cast<size_t>(kInner.local);
   const Values plain = run_op(c, c.ins, make_inputs(c, {}), {})[0].values;
   std::vector<Values> scaled = make_inputs(c, {});
   for (size_t i = 0; i < width; ++i) scaled[0][i] *= 1024;
@@ -183,7 +187,7 @@ TEST(RoundedGemms, RowsAreScaledApart) {
 }
 
 void expect_odd_rows(const OpCase& c, const RunSettings& settings) {
-  const auto width = static_cast<size_t>(d.local), outputs = static_cast<size_t>(f.local);
+  const auto width = static_cast<size_t>(kWidth.local), outputs = static_cast<size_t>(kInner.local);
   std::vector<double> row(width, 0.0);
   const auto first = [&] { return run_op(c, c.ins, with_row(c, row), settings)[0].values; };
   const Values zeros = first();

@@ -190,9 +190,8 @@ Bound<FinishCall> finish_call(const NodeView& node, const GemmPlan& plan, const 
   Bound<FinishCall> call;
   call->rows = plan.m, call->width = plan.n, call->act = plan.act;
   call.bind(call->gemm, gemm).bind(call->out, result);
-  call.bind(call->bias, input(node, plan.bias)).bind(call->scale, input(node, plan.scale));
-  return call.bind(call->residual, input(node, plan.residual))
-      .bind(call->slope_at, input(node, plan.slope_at));
+  call.bind(call->bias, input(node, plan.bias)).bind(call->slope_at, input(node, plan.slope_at));
+  return call.bind(call->scale, input(node, plan.scale)).bind(call->residual, input(node, plan.residual));
 }
 
 Bound<FinishCall> cast_call(const GemmPlan& plan, const Place& bias, const Place& cast) {
