@@ -15,9 +15,10 @@ struct RewriteTraits {
   GemmRule norms = [](const Op&) { return true; };
   // Which GEMMs can fuse the linear, bias and gelu that produce their input; null: none.
   GemmRule chains = nullptr;
-  // How many rows a GEMM has at least that fp8 makes faster; with fewer, rounding its inputs costs more than
-  // fp8 saves, and it is exact.
-  int64_t fp8_rows = 0;
+  // How many rows a GEMM has at least that fp8 makes faster, and in training, where weights and gradients are
+  // rounded at every step, how many inputs and outputs; with fewer, rounding costs more than fp8 saves, and
+  // it is exact.
+  int64_t fp8_rows = 0, fp8_trained_width = 0;
   bool first_attention = false;  // whether class-token attention fuses the qkv linear (f32)
   bool residual_rows = false;    // whether what follows an exchange (bias to layernorm) is one pass over rows
   bool positions = false;        // whether tokens are joined and get their positions in one pass

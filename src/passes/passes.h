@@ -16,8 +16,12 @@ namespace vitrail {
 // Lets the GEMMs of the encoder blocks (qkv, proj, fc1, fc2) compute in another arithmetic, which is where
 // the time of a ViT goes. The patch embedding, pooling, the head and adapters stay exact: they cost little
 // and the answer hangs on them. Before fuse; of training, before differentiate, which hands it to the
-// gradients. GEMMs of fewer rows stay exact, too.
-Program gemm_precision(Program program, Arithmetic arithmetic, int64_t least_rows = 0);
+// gradients. Smaller GEMMs stay exact, too.
+struct LeastGemm {
+  int64_t rows = 0;
+  int64_t width = 0;  // inputs, and outputs
+};
+Program gemm_precision(Program program, Arithmetic arithmetic, const LeastGemm& least = {});
 
 // Adds the backward half of a step: from the gradient of the loss back to a sum for every trained parameter
 // (state "grad/<name>"). Each op records its own gradient; nothing is recorded for what no trained parameter

@@ -102,8 +102,14 @@ bool makes_few_launches(const Rewrites& r) {
 }
 
 // Of a GEMM in the wanted arithmetic. Programs are recorded with the rows of all ranks.
-int64_t least_rows(const Rewrites& r) {
-  return r.arithmetic == Arithmetic::kFp8 ? r.traits.fp8_rows * r.distribution.mesh.size(Axis::kData) : 0;
+LeastGemm least_size(const Rewrites& r) {
+  if (r.arithmetic != Arithmetic::kFp8) return {};
+  return {.rows = r.traits.fp8_rows * r.distribution.mesh.size(Axis::kData)};
+}
+LeastGemm least_trained_size(const Rewrites& r) {
+  LeastGemm least = least_size(r);
+  if (r.arithmetic == Arithmetic::kFp8) least.width = r.traits.fp8_trained_width;
+  return least;
 }
 
 int sample_rank(const Rewrites& r) {
@@ -121,7 +127,7 @@ Program gathered(Program program, const Rewrites& r, const std::vector<Bucket>& 
 
 Program inference_program(Program recorded, const Rewrites& r, const AfterPass& after, const ZeroPlan& zero) {
   Pipeline p(kInferencePasses, std::move(recorded), after);
-  p.pass("gemm_precision", gemm_precision(p.take(), r.arithmetic, least_rows(r)));
+  p.pass("gemm_precision", gemm_precision(p.take(), r.arithmetic, least_size(r)));
   PreciseProgram precise = precision(p.take(), r.precision);
   p.pass("precision", lowered(precise, r));
   const std::vector<int> begins = has_stages(r) ? stage_begins(p.program(), r) : std::vector<int>{};
@@ -138,7 +144,7 @@ MicroProgram micro_program(Program recorded, const DifferentiateOptions& descent
                            const AfterPass& after) {
   const bool few_launches = makes_few_launches(r);
   Pipeline p(kMicroPasses, std::move(recorded), after);
-  p.pass("gemm_precision", gemm_precision(p.take(), r.arithmetic, least_rows(r)));
+  p.pass("gemm_precision", gemm_precision(p.take(), r.arithmetic, least_trained_size(r)));
   p.pass("differentiate", differentiate(p.take(), descent));
   PreciseProgram precise = precision(p.take(), r.precision);
   p.pass("precision", lowered(precise, r));

@@ -80,12 +80,13 @@ TEST(ReduceGemms, ProductsOfOneArithmeticMayFormChains) {
     EXPECT_EQ(node.op->kind().find("gelu+linear"), std::string_view::npos);
 }
 
-TEST(ReduceGemms, FewRowsStayExact) {
+TEST(ReduceGemms, SmallGemmsStayExact) {
   VitRecordOptions options;
   options.batch = 2;
-  const auto rounded = [&](int64_t least_rows) {
+  const auto rounded = [&](int64_t rows, int64_t width = 0) {
     std::vector<std::string> names;
-    for (const Node& node : gemm_precision(record_vit(tiny(), options), Arithmetic::kFp8, least_rows).nodes)
+    const LeastGemm least{rows, width};
+    for (const Node& node : gemm_precision(record_vit(tiny(), options), Arithmetic::kFp8, least).nodes)
       if (arithmetic_of(*node.op) == Arithmetic::kFp8) names.push_back(node.name);
     return names;
   };
@@ -95,6 +96,9 @@ TEST(ReduceGemms, FewRowsStayExact) {
             (std::vector<std::string>{"blocks.0.attn.qkv", "blocks.0.attn.proj", "blocks.0.mlp.fc1",
                                       "blocks.0.mlp.fc2", "blocks.1.attn.qkv"}));
   EXPECT_TRUE(rounded(35).empty());
+  const int64_t width = tiny().width;
+  EXPECT_EQ(rounded(2, width).size(), 8u);
+  EXPECT_TRUE(rounded(2, width + 1).empty()) << "each GEMM has so many inputs or outputs";
 }
 
 TEST(ReduceGemms, AProgramOfFewRowsIsThatOf16Bits) {
@@ -106,6 +110,24 @@ TEST(ReduceGemms, AProgramOfFewRowsIsThatOf16Bits) {
   EXPECT_EQ(program(Arithmetic::kFp8, 18), program(Arithmetic::kExact, 18));
   EXPECT_NE(program(Arithmetic::kFp8, 17), program(Arithmetic::kExact, 17));
   EXPECT_NE(program(Arithmetic::kInt8, 18), program(Arithmetic::kExact, 18)) << "the rule is fp8's";
+}
+
+// Narrow GEMMs gain from fp8 where weights were rounded once, at load.
+TEST(ReduceGemms, OnlyATrainingProgramAsksForAWidth) {
+  Rewrites rewrites{.arithmetic = Arithmetic::kFp8};
+  const auto trained = [&] {
+    Recorded recorded = record_loss(tiny(), {});
+    return to_string(micro_program(std::move(recorded.program), {.seed = recorded.seed}, rewrites).program);
+  };
+  const auto applied = [&] { return to_string(inference_program(record_vit(tiny(), {}), rewrites)); };
+  rewrites.traits.fp8_trained_width = tiny().width;
+  const std::string in_fp8 = trained(), answer = applied();
+  rewrites.traits.fp8_trained_width = tiny().width + 1;
+  const std::string wide = trained();
+  EXPECT_EQ(applied(), answer);
+  EXPECT_NE(wide, in_fp8);
+  rewrites.arithmetic = Arithmetic::kExact;
+  EXPECT_EQ(wide, trained());
 }
 
 TEST(ReduceGemms, AdaptersStayExact) {

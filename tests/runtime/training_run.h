@@ -58,7 +58,7 @@ inline ExecutionPlan plan_training(const VitConfig& config, const StepSettings& 
                                    std::shared_ptr<PersistentLayout> layout = nullptr) {
   const Backend& backend = find_backend(s.backend);
   RewriteTraits traits = backend.traits();
-  traits.fp8_rows = 0;  // the models are small
+  traits.fp8_rows = traits.fp8_trained_width = 0;  // the models are small
   Recorded recorded = record_loss(config, s.record);
   Program program = micro_program(std::move(recorded.program), {.seed = recorded.seed, .trained = s.trained},
                                   {.arithmetic = s.arithmetic,

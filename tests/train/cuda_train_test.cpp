@@ -98,8 +98,8 @@ TEST_F(CudaTrain, RoundedGemmsFollowFloatForAHundredSteps) {
   TrainConfig config = rounded_config(100);
   const SeedSpread seeds(config, kCuda);
   EXPECT_LT(seeds.wanted().back(), 0.4 * seeds.wanted().front());
-  for (ComputeType dtype : {ComputeType::kTF32, ComputeType::kBF16, ComputeType::kFp8}) {
-    if (dtype == ComputeType::kFp8 && cuda_device().compute != 90) continue;
+  // In fp8 GEMMs as small as these are bf16; those in fp8 are tests/runtime/cuda_executor_test.cpp's.
+  for (ComputeType dtype : {ComputeType::kTF32, ComputeType::kBF16}) {
     config.train.dtype = dtype;
     for (bool low_residual : {false, true}) {
       config.train.low_residual = low_residual;

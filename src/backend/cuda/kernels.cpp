@@ -32,14 +32,19 @@ bool is_fp8(const Op& gemm) {
   return arithmetic_of(gemm) == Arithmetic::kFp8;
 }
 
-// As measured on an H200, in ViT-B/16 (docs/precision.md).
-constexpr int64_t kFp8Rows = 5000;
+// As measured on an H200: ViT-B/16 by rows, S/16 and B/16 by width (docs/precision.md).
+constexpr int64_t kFp8Rows = 5000, kFp8TrainedWidth = 512;
 
 class CudaBackend : public Backend {
  public:
   const char* name() const override { return "cuda"; }
   RewriteTraits fusing() const override {
-    return {.norms = is_fp8, .chains = is_fp8, .fp8_rows = kFp8Rows, .positions = true, .few_launches = true};
+    return {.norms = is_fp8,
+            .chains = is_fp8,
+            .fp8_rows = kFp8Rows,
+            .fp8_trained_width = kFp8TrainedWidth,
+            .positions = true,
+            .few_launches = true};
   }
   std::string lacks(Arithmetic arithmetic, const DeviceInfo& device) const override {
     return cuda::lacks_arithmetic(arithmetic, device);
