@@ -118,7 +118,7 @@ Command bench_train_command() {
   CommandSpec spec{
       .name = "bench train",
       .summary = "speed of training: whole steps (forward, backward, update) without a loader",
-      .examples = {{"bench train -m vit_small_patch16_224 --batch 8 --classes 10", "made-up images"},
+      .examples = {{"bench train -m vit_small_patch16_224 --batch 8 --classes 10", "synthetic images"},
                    {"bench train --config configs/demo-fashion.json",
                     "a recipe's model, batch and optimizer"},
                    {"bench train -m vit_tiny_patch16_224 --batch 16 --profile", "where the time goes"},

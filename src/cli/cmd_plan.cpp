@@ -123,9 +123,9 @@ PlanTarget read_plan_target(const Options& options) {
 Command plan_command() {
   const std::vector<OptionSpec> own = {
       {.name = "dump-after",
-       .help = "print the program as this pass leaves it; of training, the micro-batch's",
+       .help = "print the program as this pass leaves it; of training, the micro-batch's, or another's whole",
        .metavar = "PASS",
-       .choices = {micro_passes().begin(), micro_passes().end()},
+       .choices = dumps_of_training(),
        .former_choices = {{"reduce_products", "gemm_precision"}}},
       {.name = "target",
        .help = "plan for the device of this file or name (h200), which need not be here",

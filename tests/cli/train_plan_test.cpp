@@ -223,6 +223,21 @@ TEST(TrainPlan, DumpsShowWhatEachPassDid) {
               ErrorKind::kUsage);
 }
 
+TEST(TrainPlan, DumpsShowTheOtherProgramsOfAStep) {
+  const auto dumped = [](const char* program) {
+    return run_in_process("plan",
+                          tiny_run() + std::vector<std::string>{"--mesh", "dp=2", "--dump-after", program},
+                          false)
+        .out;
+  };
+  EXPECT_EQ(dumped("group_updates").find("all_reduce"), std::string::npos);
+  EXPECT_NE(dumped("last_micro").find("all_reduce"), std::string::npos);
+  EXPECT_NE(dumped("update").find("adam_update"), std::string::npos);
+  EXPECT_EQ(dumped("evaluation").find("linear_dw"), std::string::npos);
+  EXPECT_NE(dumped("evaluation").find("linear"), std::string::npos);
+  EXPECT_EQ(error_of("plan", {"--weights", "rule", "--dump-after", "update"}).kind(), ErrorKind::kUsage);
+}
+
 // The first rank gets the smallest part of what does not divide: the plan is of the one that needs most.
 TEST(TrainPlan, AMeshIsPlannedForItsLargestRank) {
   const auto uneven = tiny_run() + settings({"train.batch=17", "train.micro_batch=0"});

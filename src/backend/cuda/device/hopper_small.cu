@@ -13,7 +13,7 @@ namespace small {
 
 namespace {
 
-template <typename T, typename C, Ending kEnding>
+template <typename T, typename C, SmallEpilogue kEpilogue>
 __global__ void __launch_bounds__(kThreads, 2)
     small_gemm_kernel(const __grid_constant__ SmallMaps maps, const __grid_constant__ SmallWork w) {
 #ifdef __CUDA_ARCH_FEAT_SM90_ALL
@@ -29,31 +29,31 @@ __global__ void __launch_bounds__(kThreads, 2)
   Residual<C> residual;
   float sums[C::kColumns / 2];
   if (working) {
-    if (w.early) copy_rows<kEnding>(w, share, at);
+    if (w.early) copy_rows<kEpilogue>(w, share, at);
     await_launches();
-    if (!w.early) copy_rows<kEnding>(w, share, at);
-    if constexpr (kEnding == Ending::kAdd && C::kHoldsResidual) fetch_residual(part, residual);
+    if (!w.early) copy_rows<kEpilogue>(w, share, at);
+    if constexpr (kEpilogue == SmallEpilogue::kAdd && C::kHoldsResidual) fetch_residual(part, residual);
     multiply_steps<T>(at, share.steps, __shfl_sync(~0u, static_cast<int>(threadIdx.x) / kGroupThreads, 0), sums);
   }
   __syncthreads();  // the ring is no longer read
   if (working) {
     write_sums(at, sums);
-    if constexpr (kEnding == Ending::kAdd && !C::kHoldsResidual) fetch_residual(part, residual);
+    if constexpr (kEpilogue == SmallEpilogue::kAdd && !C::kHoldsResidual) fetch_residual(part, residual);
   }
   if (w.splits > 1)
     cluster_sync();
   else
     __syncthreads();
-  if (working) finish<T, kEnding>(part, at, residual);
+  if (working) finish<T, kEpilogue>(part, at, residual);
   if (w.splits > 1) cluster_sync();  // no block ends while another reads its sums
 #endif
 }
 
-template <typename T, typename C, Ending kEnding>
+template <typename T, typename C, SmallEpilogue kEpilogue>
 void launch(Session& session, const SmallGemmCall& call) {
   const FusedGemmCall& gemm = call.gemm;
-  const auto kernel = small_gemm_kernel<T, C, kEnding>;
-  require_groups(small_gemm_kernel<T, Cut<128>, Ending::kPlain>);
+  const auto kernel = small_gemm_kernel<T, C, kEpilogue>;
+  require_groups(small_gemm_kernel<T, Cut<128>, SmallEpilogue::kPlain>);
   const SmallMaps maps{.a = matrix_map(gemm.a, gemm.m, gemm.k, kSmallTileRows),
                        .b = matrix_map(gemm.b, gemm.n, gemm.k, C::kColumns)};
   const unsigned down = blocks_for(gemm.m, kSmallTileRows), across = blocks_for(gemm.n, C::kColumns);
@@ -77,9 +77,9 @@ void launch(Session& session, const SmallGemmCall& call) {
 
 template <typename T, typename C>
 void launch_ending(Session& session, const SmallGemmCall& call) {
-  if (call.gemm.act == Activation::kGeluErf) return launch<T, C, Ending::kGelu>(session, call);
-  if (call.gemm.residual.data) return launch<T, C, Ending::kAdd>(session, call);
-  launch<T, C, Ending::kPlain>(session, call);
+  if (call.gemm.act == Activation::kGeluErf) return launch<T, C, SmallEpilogue::kGelu>(session, call);
+  if (call.gemm.residual.data) return launch<T, C, SmallEpilogue::kAdd>(session, call);
+  launch<T, C, SmallEpilogue::kPlain>(session, call);
 }
 
 template <typename T>

@@ -8,7 +8,7 @@
 namespace vitrail::cuda::small {
 
 // s + bias, gelu(s + bias) and (s + bias) * scale + residual. An operand without data is left out.
-enum class Ending { kPlain, kGelu, kAdd };
+enum class SmallEpilogue { kPlain, kGelu, kAdd };
 
 #ifdef __CUDA_ARCH_FEAT_SM90_ALL
 
@@ -86,7 +86,7 @@ __device__ __forceinline__ void fetch_residual(const Part<C>& part, Residual<C>&
                                                     part.place(i));
 }
 
-template <typename T, Ending kEnding, typename C>
+template <typename T, SmallEpilogue kEpilogue, typename C>
 __device__ __forceinline__ void finish(const Part<C>& part, const Room<C>& at, const Residual<C>& residual) {
 #pragma unroll
   for (int i = 0; i < C::kItems; ++i) {
@@ -94,10 +94,10 @@ __device__ __forceinline__ void finish(const Part<C>& part, const Room<C>& at, c
     const int column = part.column(i) - part.share.column;
     const float4 sum = part.total(at, i), bias = *reinterpret_cast<const float4*>(at.bias() + column);
     float v[4] = {sum.x + bias.x, sum.y + bias.y, sum.z + bias.z, sum.w + bias.w};
-    if constexpr (kEnding == Ending::kGelu)
+    if constexpr (kEpilogue == SmallEpilogue::kGelu)
 #pragma unroll
       for (float& x : v) x = GeluShort{}(x);
-    if constexpr (kEnding == Ending::kAdd) {
+    if constexpr (kEpilogue == SmallEpilogue::kAdd) {
       const float4 by = *reinterpret_cast<const float4*>(at.scale() + column);
       const float2 low = unpack2<T>(residual[i].x), high = unpack2<T>(residual[i].y);
       v[0] = fmaf(v[0], by.x, low.x), v[1] = fmaf(v[1], by.y, low.y);
@@ -108,14 +108,14 @@ __device__ __forceinline__ void finish(const Part<C>& part, const Room<C>& at, c
 }
 
 // Copies the tile's columns of bias and scale to shared memory.
-template <Ending kEnding, typename C>
+template <SmallEpilogue kEpilogue, typename C>
 __device__ __forceinline__ void copy_rows(const SmallWork& w, const Share& share, const Room<C>& at) {
   const auto value = [&](const Elements& row, int c, float otherwise) {
     return row.data && share.column + c < w.n ? row.get(share.column + c) : otherwise;
   };
   for (int c = static_cast<int>(threadIdx.x); c < C::kColumns; c += kWorkers) {
     at.bias()[c] = value(w.bias, c, 0);
-    if constexpr (kEnding == Ending::kAdd) at.scale()[c] = value(w.scale, c, 1);
+    if constexpr (kEpilogue == SmallEpilogue::kAdd) at.scale()[c] = value(w.scale, c, 1);
   }
 }
 
