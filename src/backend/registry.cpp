@@ -97,6 +97,17 @@ std::unique_ptr<Device> open_device(const DeviceInfo& info) {
   return find_entry(info.backend).open(info);
 }
 
+namespace {
+// "cpu or cuda[:i]"
+std::string device_names() {
+  std::string text;
+  for (const BackendEntry& row : backend_registry())
+    if (row.names_devices)
+      text += (text.empty() ? "" : " or ") + std::string(row.name) + (row.numbered ? "[:i]" : "");
+  return text;
+}
+}  // namespace
+
 DeviceName parse_device_name(const std::string& name, const char* option) {
   constexpr int64_t kMostDevices = 1024;
   const size_t colon = name.find(':');
@@ -106,7 +117,8 @@ DeviceName parse_device_name(const std::string& name, const char* option) {
     const auto number = row.numbered ? parse_integer(name.substr(colon + 1)) : std::nullopt;
     if (number && *number >= 0 && *number < kMostDevices) return {&row, static_cast<int>(*number)};
   }
-  throw Error(ErrorKind::kUsage, strf("%s expects cpu or cuda[:i], not %s", option, quoted(name).c_str()),
+  throw Error(ErrorKind::kUsage,
+              strf("%s expects %s, not %s", option, device_names().c_str(), quoted(name).c_str()),
               strf("%s cpu, %s cuda, or %s cuda:1 for the second GPU", option, option, option));
 }
 

@@ -4,7 +4,7 @@
 #include <cmath>
 #include <nlohmann/json.hpp>
 
-#include "backend/cuda/kernels.h"
+#include "backend/registry.h"
 #include "base/error.h"
 #include "base/timing.h"
 #include "measure/calibrate_steps.h"
@@ -47,9 +47,10 @@ void for_each_file(const std::vector<std::string>& paths, const Use& use) {
 }  // namespace
 
 std::vector<std::string> files_of_this_machine(const std::vector<std::string>& paths) {
-  std::vector<DeviceInfo> devices = {device_here("cpu", 0, "")};
-  for (size_t i = 0; i < cuda_report().gpus.size(); ++i)
-    devices.push_back(device_here("cuda:" + std::to_string(i), 0, ""));
+  std::vector<DeviceInfo> devices;
+  for (const BackendEntry& backend : backend_registry())
+    for (int i = 0; backend.names_devices && i < static_cast<int>(backend.devices().size()); ++i)
+      devices.push_back(backend.find({.ordinal = i}));
   std::vector<std::string> names;
   for_each_file(paths, [&](const std::string& path, const DeviceFile& file) {
     if (std::any_of(devices.begin(), devices.end(),
