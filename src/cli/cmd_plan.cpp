@@ -17,6 +17,7 @@
 #include "measure/inference_plan.h"
 #include "measure/parameter_table.h"
 #include "measure/profile.h"
+#include "measure/run_estimate.h"
 #include "measure/target_table.h"
 #include "plan/largest_batch.h"
 #include "simulate/cluster_plan.h"
