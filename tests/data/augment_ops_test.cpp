@@ -90,6 +90,20 @@ TEST(AugmentOps, PosterizeToNoBitsIsBlack) {
   EXPECT_EQ(image.pixels, std::vector<uint8_t>(90, 0));
 }
 
+// 510 pixels below the last level make steps of 2: the lower level begins at 0, the upper after 255 steps.
+TEST(AugmentOps, TwoLevelsAreEqualizedAndOneIsNot) {
+  Image image = Image::blank(20, 60, 1);
+  std::fill(image.pixels.begin(), image.pixels.begin() + 510, uint8_t{100});
+  std::fill(image.pixels.begin() + 510, image.pixels.end(), uint8_t{101});
+  equalize(image);
+  EXPECT_EQ(image.pixels.front(), 0);
+  EXPECT_EQ(image.pixels.back(), 255);
+  Image plain = Image::blank(20, 60, 1);
+  std::ranges::fill(plain.pixels, uint8_t{100});
+  equalize(plain);
+  EXPECT_EQ(plain.pixels, std::vector<uint8_t>(1200, 100));
+}
+
 TEST(AugmentOps, CropWindowMayReachOutside) {
   const Image row{1, 4, 1, {10, 20, 30, 40}};
   EXPECT_EQ(crop_window(row, {0, -2, 1, 8}).pixels, (std::vector<uint8_t>{0, 0, 10, 20, 30, 40, 0, 0}));

@@ -206,6 +206,17 @@ TEST(Idx, AllOfItIsBothPartsInTheirOrder) {
   EXPECT_FALSE(open_dataset("idx:" + folder.path(), Part::kAll)->pixel_shape()) << "the parts differ";
 }
 
+TEST(Idx, EveryLabelNeedsAName) {
+  const DataFolder folder;
+  folder.file("train-images-idx3-ubyte", idx_file({3, 1, 1}, "abc"));
+  folder.file("train-labels-idx1-ubyte", idx_file({3}, "\2\0\1"s));
+  folder.file("labels.txt", "shirt\nshoe\nbag\n");
+  EXPECT_EQ(open_dataset("idx:" + folder.path(), Part::kTrain)->classes().size(), 3u);
+  folder.file("labels.txt", "shirt\nshoe\n");
+  expect_refused("has 2 names, but labels go up to 2",
+                 [&] { open_dataset("idx:" + folder.path(), Part::kTrain); });
+}
+
 TEST(Idx, TwoFilesOfOneEndingAreRefusedButForAGzippedTwin) {
   const DataFolder folder;
   const std::string images = idx_file({1, 1, 1}, "a");

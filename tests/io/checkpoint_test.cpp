@@ -46,6 +46,16 @@ TEST(Checkpoint, WhatIsSavedIsWhatOpens) {
   EXPECT_TRUE(complaints.empty());
 }
 
+// The checksums of a large model's blocks take megabytes.
+TEST(Checkpoint, AManifestMayBeLarge) {
+  const TempFolder run;
+  CheckpointStore store(run.path().string());
+  CheckpointContent content = small_content(3);
+  content.facts["text"] = std::string(2 << 20, 'x');
+  store.save(content);
+  EXPECT_EQ(store.open(3).facts.at("text"), content.facts["text"]);
+}
+
 TEST(Checkpoint, StateAloneIsEnough) {
   const TempFolder run;
   CheckpointStore store(run.path().string());

@@ -102,6 +102,7 @@ TEST_F(LibraryForms, AnythingMayStandBeforeEveryName) {
   };
   expect_rule_weights(*open_model(twice("model.", "ema.")));
   EXPECT_SAYS(refusal(twice("student.", "teacher.")), "2 models");
+  EXPECT_SAYS(refusal(twice("model.", "module.")), "2 models");
 }
 
 TEST_F(LibraryForms, AnExchangedHeadIsOneLinearLayer) {

@@ -20,6 +20,19 @@ TEST(OpenTensors, ChoosesByContent) {
   EXPECT_EQ(open_tensors(put(folder, "no_extension", slurp(sample("numpy.npz"))))->format(), "npz");
 }
 
+// A header may have any length, and the first byte of 123 is an opening brace.
+TEST(OpenTensors, AHeaderWhoseLengthLooksLikeJsonIsOfSafetensors) {
+  const TempFolder folder;
+  std::string header = R"({"a": {"dtype": "F32", "shape": [1], "data_offsets": [0, 4]}})", content;
+  header.resize('{', ' ');
+  append_le(content, uint64_t{header.size()});
+  content += header;
+  append_le(content, 1.5f);
+  const auto source = open_tensors(put(folder, "model.safetensors", content));
+  EXPECT_EQ(source->format(), "safetensors");
+  EXPECT_EQ(element(bytes_of(*source, 0), DType::kF32, 0), 1.5f);
+}
+
 TEST(OpenTensors, FolderPrefersSafetensors) {
   const TempFolder folder;
   expect_refusal("no model.safetensors or pytorch_model.bin", [&] { open_tensors(folder.path()); });

@@ -6,7 +6,10 @@
 #include <cmath>
 
 #include "base/rng.h"
+#include "data/decode.h"
 #include "data/fake_dataset.h"
+#include "telemetry/report.h"
+#include "train/run_report.h"
 
 namespace vitrail {
 namespace {
@@ -184,6 +187,18 @@ TEST_F(Evaluate, StopsWhenAsked) {
     EXPECT_EQ(error.kind(), ErrorKind::kStopped);
   }
   EXPECT_EQ(asked, 3);
+}
+
+TEST(EvalReport, TheShorterSideOfAnImageIsShownWith96Pixels) {
+  const auto data = open_dataset("synthetic:3x8x12x2x4", Part::kTrain);
+  EvalResult result;
+  result.best = {{.sample = 1}};
+  Report report;
+  add_eval_sections(report, result, *data);
+  ASSERT_EQ(report.best.size(), 1u);
+  const Image shown = decode_image(report.best[0].png);
+  EXPECT_EQ(shown.height, 96);
+  EXPECT_EQ(shown.width, 144);
 }
 
 }  // namespace
