@@ -2,7 +2,8 @@
 # tools/lint.sh format               rewrites every source file in the project's style
 # tools/lint.sh check                the gate: style, clang-tidy (needs `cmake --preset lint`), own checks
 # tools/lint.sh check --changed      of files not committed yet
-# tools/lint.sh check --since REF    style of every file; clang-tidy of at most 12 that changed since REF, evenly chosen
+# tools/lint.sh check --since REF    style of every file; clang-tidy of at most 12 that changed since REF, evenly chosen;
+#                                    subjects of the commits since REF
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
@@ -46,6 +47,14 @@ if ((count > most)); then
 fi
 xargs -r -n 1 -P "$(nproc)" "$clang_tidy" --quiet -p build/lint 2> >(grep -v 'warnings\? generated' >&2) <<<"$checked" ||
   failed=1
+
+if [[ ${2:-} == --since ]]; then
+  long=$(git log --first-parent --format=%s "$3..HEAD" | awk 'length >= 72')
+  if [[ -n $long ]]; then
+    printf 'vitrail: a commit subject has fewer than 72 characters, not as in:\n%s\n' "$long" >&2
+    failed=1
+  fi
+fi
 
 for check in check_layers check_purity check_sizes check_docs; do
   "tools/$check" || failed=1

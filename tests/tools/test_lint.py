@@ -17,8 +17,9 @@ def tool(name):
 
 
 class Lint(unittest.TestCase):
-    def lint(self, files):
-        """(exit code, output) of lint.sh check on a tree of sources that a compiler is said to have built."""
+    def lint(self, files, subject=None):
+        """(exit code, output) of lint.sh check on a tree of sources that a compiler is said to have built; with a subject,
+        of what a commit of that subject changed."""
         with tempfile.TemporaryDirectory() as folder:
             root = Path(folder)
             for name in [".clang-format", ".clang-tidy", "tools/lint.sh", "tools/cpp_text.py"] + ["tools/" + c for c in CHECKS]:
@@ -32,7 +33,13 @@ class Lint(unittest.TestCase):
                 (root / path).write_text(text)
                 built.append({"directory": str(root), "file": str(root / path), "command": f"c++ -std=c++20 -c {path}"})
             (root / "build/lint/compile_commands.json").write_text(json.dumps(built))
-            done = subprocess.run([root / "tools/lint.sh", "check"], capture_output=True, text=True)
+            words = ["check"]
+            if subject:
+                git = ["git", "-C", str(root), "-c", "user.name=a", "-c", "user.email=a@b", "-c", "commit.gpgsign=false"]
+                for command in [["init", "-q"], ["add", "."], ["commit", "-qm", "First"], ["commit", "-qm", subject, "--allow-empty"]]:
+                    subprocess.run(git + command, check=True)
+                words += ["--since", "HEAD~1"]
+            done = subprocess.run([root / "tools/lint.sh", *words], capture_output=True, text=True)
             return done.returncode, done.stdout + done.stderr
 
     def test_a_clean_tree_and_planted_faults(self):
@@ -50,6 +57,13 @@ class Lint(unittest.TestCase):
                 code, output = self.lint({path: text, "tests/base/a.cpp": CLEAN + "// A line.\n" * 300})
                 self.assertIn(said, output)
                 self.assertEqual(code == 0, name == "clean", output)
+
+    def test_a_subject_of_a_commit_is_short(self):
+        tree = {"src/base/a.cpp": CLEAN, "tests/base/a.cpp": CLEAN + "// A line.\n" * 300}
+        self.assertEqual(self.lint(tree, "s" * 71)[0], 0)
+        code, output = self.lint(tree, "s" * 72)
+        self.assertNotEqual(code, 0)
+        self.assertIn("not as in:\n" + "s" * 72, output)
 
 
 if __name__ == "__main__":
