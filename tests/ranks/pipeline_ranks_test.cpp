@@ -171,6 +171,16 @@ TEST(PipelineRanks, RefusesWhatDoesNotFit) {
   }
 }
 
+TEST(PipelineRanks, EveryVirtualStageHasBlocksOfItsOwn) {
+  MeshConfig mesh;
+  mesh.pp = mesh.virtual_stages = 2, mesh.schedule = PipelineSchedule::kInterleaved;
+  mesh.stages = {"blocks.1,blocks.2,blocks.3"};
+  EXPECT_EQ(stages_of(mesh, 4, 4).begins, (std::vector<int>{1, 2, 3}));
+  mesh.stages.clear();
+  EXPECT_NO_THROW(stages_of(mesh, 4, 4));
+  EXPECT_THROW(stages_of(mesh, 4, 3), Error) << "4 stages of 3 blocks";
+}
+
 TEST(PipelineRanks, FewMicroBatchesAreToldWithTheBubble) {
   TrainConfig config = deep_config(2, 2);
   config.mesh.pp = 4;
