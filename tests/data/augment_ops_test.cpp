@@ -31,7 +31,7 @@ Op mapped(std::array<double, 6> (*map)(double)) {
 }
 
 Op padded(bool mirror) {
-  return [mirror](Image image, double argument, const Sampling&) {
+  return [mirror](const Image& image, double argument, const Sampling&) {
     const auto pad = static_cast<int64_t>(argument);
     return crop_window(image, {-pad, -pad, image.height + 2 * pad, image.width + 2 * pad}, mirror);
   };

@@ -68,7 +68,8 @@ class DialectTest : public ::testing::Test {
 
   // Copies a weight file, giving each tensor a new name; an empty one leaves it out.
   using Rename = std::function<std::string(const std::string&)>;
-  static std::vector<TensorToWrite> renamed(std::shared_ptr<TensorSource> source, const Rename& rename) {
+  static std::vector<TensorToWrite> renamed(const std::shared_ptr<TensorSource>& source,
+                                            const Rename& rename) {
     std::vector<TensorToWrite> out;
     for (size_t i = 0; i < source->tensors().size(); ++i) {
       TensorInfo info = source->tensors()[i];

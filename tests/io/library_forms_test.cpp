@@ -13,8 +13,8 @@ TEST_F(LibraryForms, HuggingFaceDefaultsAreThoseOfTheModelType) {
   for (const auto& [type, eps] : {std::pair{"vit", 1e-12}, {"deit", 1e-12}, {"vit_msn", 1e-6}}) {
     SCOPED_TRACE(type);
     write_folder(card, Dialect::kHf);
-    edit([&](Json& config) {
-      config["model_type"] = type;
+    edit([&, name = type](Json& config) {
+      config["model_type"] = name;
       for (const char* key :
            {"num_attention_heads", "layer_norm_eps", "hidden_act", "qkv_bias", "num_channels"})
         config.erase(key);
