@@ -33,7 +33,7 @@ void refuse_other_kind(const Options& options, bool training) {
     throw Error(ErrorKind::kUsage, "training computes in f32, bf16, f16, fp8 or tf32, not in int8",
                 "without --train or a training config an inference is planned");
   if (!training && !after.empty() && std::find(passes.begin(), passes.end(), after) == passes.end())
-    throw Error(ErrorKind::kUsage, strf("--dump-after %s is a pass of training", after.c_str()),
+    throw Error(ErrorKind::kUsage, strf("--dump-after %s is of training", after.c_str()),
                 "--train plans a training step");
 }
 
@@ -124,7 +124,7 @@ PlanTarget read_plan_target(const Options& options) {
 Command plan_command() {
   const std::vector<OptionSpec> own = {
       {.name = "dump-after",
-       .help = "print the program as this pass leaves it; of training, the micro-batch's, or another's whole",
+       .help = "print the program after this pass; in training the micro-batch's, and the last three whole",
        .metavar = "PASS",
        .choices = dumps_of_training(),
        .former_choices = {{"reduce_products", "gemm_precision"}}},

@@ -48,6 +48,18 @@ Noise of_function(const Args& args, F&& f, Inexact&& inexact) {
   return noise;
 }
 
+// The noise of dy times the slope at each element; `inexact` bounds how far the product itself is off.
+template <typename Slope, typename Inexact>
+Noise of_slopes(const Args& args, Slope&& slope, Inexact&& inexact) {
+  const Known& dy = args.query.ins[1];
+  Noise noise = silence(dy.values.size());
+  for (size_t i = 0; i < dy.values.size(); ++i) {
+    noise.bound[i] = slope(i) * bound(dy, i) + inexact(i);
+    noise.variance[i] = square(slope(i) * deviation(dy, i));
+  }
+  return noise;
+}
+
 }  // namespace
 
 Noise of_row_sums(const Args& args, const Noise& of_rows) {
@@ -81,29 +93,19 @@ Noise of_gelu_slope(const Args& args) {
 Noise of_gelu_slope_grad(const Args& args) {
   if (args.result > 0)
     return of_row_sums(args, of_gelu_slope_grad({args.query, args.results, args.types, 0, args.results[0]}));
-  const Known &slope = args.query.ins[0], &dy = args.query.ins[1];
-  Noise noise = silence(dy.values.size());
-  for (size_t i = 0; i < dy.values.size(); ++i) {
-    const double by = std::abs(slope.values[i]);
-    noise.bound[i] = by * bound(dy, i) + kF32 * std::abs(args.out.values[i]);
-    noise.variance[i] = square(by * deviation(dy, i));
-  }
-  return noise;
+  return of_slopes(
+      args, [&](size_t i) { return std::abs(args.query.ins[0].values[i]); },
+      [&](size_t i) { return kF32 * std::abs(args.out.values[i]); });
 }
 
 // The gradient dx = dy slope(x) is linear in dy. The slope is less than 1.13.
 Noise of_gelu_grad(const Args& args) {
   if (args.result > 0)
     return of_row_sums(args, of_gelu_grad({args.query, args.results, args.types, 0, args.results[0]}));
-  const Known &x = args.query.ins[0], &dy = args.query.ins[1];
-  Noise noise = silence(x.values.size());
-  for (size_t i = 0; i < x.values.size(); ++i) {
-    const double slope = dy.values[i] == 0 ? 1.13 : std::abs(args.out.values[i] / dy.values[i]);
-    const double function = kFunction * std::abs(dy.values[i]) * std::max(1.0, std::abs(x.values[i]));
-    noise.bound[i] = slope * bound(dy, i) + function;
-    noise.variance[i] = square(slope * deviation(dy, i));
-  }
-  return noise;
+  const Values &x = args.query.ins[0].values, &dy = args.query.ins[1].values;
+  return of_slopes(
+      args, [&](size_t i) { return dy[i] == 0 ? 1.13 : std::abs(args.out.values[i] / dy[i]); },
+      [&](size_t i) { return kFunction * std::abs(dy[i]) * std::max(1.0, std::abs(x[i])); });
 }
 
 Noise of_layernorm_grad(const Args& args) {
