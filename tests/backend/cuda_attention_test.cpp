@@ -1,5 +1,7 @@
 #include <gtest/gtest.h>
 
+#include <map>
+
 #include "backend/cuda/kernels.h"
 #include "backend/cuda/launch.h"
 #include "ops/attention.h"
@@ -159,20 +161,34 @@ TEST(CudaAttention, LeavesTheFirstTokensGradientToOneKernel) {
   }
 }
 
-TEST(CudaAttention, AsksForScratchOfTheGradientAlone) {
+// Bytes of scratch by the name of the kernel, for all that an op has.
+std::map<std::string, size_t> scratch_of(const Op& op, const std::vector<TensorDesc>& ins) {
   const DeviceInfo device = planned_cuda_device("GPU", 90);
-  const AttentionGradOp grad;
-  const TensorDesc qkv = packed(DType::kBF16, 197, 3, 64);
-  const std::vector<TensorDesc> ins = {qkv, AttentionOp().infer(std::vector{qkv})[0]}, outs = grad.infer(ins);
+  const std::vector<TensorDesc> outs = op.infer(ins);
+  std::map<std::string, size_t> bytes;
   for (const OpKernels& row : cuda::attention_kernels())
-    for (const Kernel& kernel : row.kernels)
-      if (row.op == AttentionSumsOp::kKind || row.op == AttentionSumsGradOp::kKind ||
-          row.op == AttentionBiasGradOp::kKind)
-        continue;  // other inputs or results
-      else if (row.op == "attention_grad" && kernel.name != std::string("one_query"))
-        EXPECT_GE(kernel.scratch_bytes({grad, ins, outs}, device), 2u * 3 * 197 * 2 * sizeof(float));
-      else
-        EXPECT_EQ(kernel.scratch_bytes({grad, ins, outs}, device), 0u);
+    if (row.op == op.kind())
+      for (const Kernel& kernel : row.kernels)
+        bytes[kernel.name] = kernel.scratch_bytes({op, ins, outs}, device);
+  return bytes;
+}
+
+TEST(CudaAttention, AsksForScratchOfTheGradientAlone) {
+  const TensorDesc qkv = packed(DType::kBF16, 197, 3, 64);
+  const TensorDesc out = AttentionOp().infer(std::vector{qkv})[0];
+  const auto forward = scratch_of(AttentionOp(), {qkv}), probs = scratch_of(AttentionProbsOp(), {qkv});
+  EXPECT_EQ(forward.size(), 5u);
+  EXPECT_EQ(probs.size(), 1u);
+  for (const auto& kernels : {forward, probs})
+    for (const auto& [name, bytes] : kernels) EXPECT_EQ(bytes, 0u) << name;
+  const auto grad = scratch_of(AttentionGradOp(), {qkv, out});
+  EXPECT_EQ(grad.size(), 3u);
+  for (const auto& [name, bytes] : grad)
+    if (name == "one_query") {
+      EXPECT_EQ(bytes, 0u);
+    } else {
+      EXPECT_GE(bytes, 2u * 3 * 197 * 2 * sizeof(float)) << name;
+    }
 }
 
 }  // namespace
