@@ -78,7 +78,7 @@ TEST(ConfigIo, DefaultsAreThoseThatWereStored) {
   const Json stored =
       parse_json(read_file(VT_SOURCE_DIR "/tests/golden/defaults.json", 1 << 20), "defaults.json");
   for (const auto& [key, value] : stored.items())
-    EXPECT_EQ(defaults.value(key, "no such setting"), value) << key;
+    EXPECT_EQ(defaults.value(key, "no such setting"), value.get<std::string>()) << key;
   for (const auto& [key, value] : defaults.items())
     EXPECT_TRUE(stored.contains(key)) << '"' << key << "\": " << value << " is not in the list";
 }
