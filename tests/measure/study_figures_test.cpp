@@ -1,0 +1,148 @@
+// The figures of a study: which there are, and the numbers they draw, as the text under the pointer tells
+// them.
+#include "measure/study/study_figures.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <nlohmann/json.hpp>
+
+#include "study_made.h"
+#include "temp_folder.h"
+
+namespace vitrail {
+namespace {
+
+StudyConfig figure_config() {
+  StudyConfig config;
+  config.models = {"vit"}, config.ranks = {"2", "1"}, config.batches = {"16"}, config.images = 1600;
+  config.weak = true;
+  return config;
+}
+
+std::vector<CaseResult> figure_results() {
+  return {made_result(made_case(1, 16), 1), made_result(made_case(2, 8), 0.625, 0.125),
+          made_result(made_case(2, 16), 1.25, 0.25), made_message(2, 1, 0.003), made_message(2, 3, 0.007)};
+}
+
+const Figure* figure_named(const std::vector<StudyFigure>& figures, const std::string& name) {
+  for (const StudyFigure& one : figures)
+    if (one.name == name) return &one.figure;
+  return nullptr;
+}
+
+void expect_drawn(const std::vector<StudyFigure>& figures, const std::string& name,
+                  const std::vector<std::string>& parts) {
+  const Figure* figure = figure_named(figures, name);
+  ASSERT_TRUE(figure) << name;
+  for (const std::string& part : parts)
+    EXPECT_NE(figure->body.find(part), std::string::npos) << name << ": " << part << "\n" << figure->body;
+}
+
+TEST(StudyFigures, DrawTheNumbersOfTheTables) {
+  const Study study(figure_config(), {}, 8, figure_results());
+  const std::vector<StudyFigure> figures = figures_of(study);
+  // 100 updates of 16 images, or half of them for a share of one rank.
+  expect_drawn(figures, "strong", {"threads, batch 16: 100 at 1<", "threads, batch 16: 62.5 at 2<"});
+  expect_drawn(figures, "weak",
+               {"threads, batch 16 a rank: 50 at 1<", "threads, batch 16 a rank: 62.5 at 2<"});
+  expect_drawn(figures, "speedup", {"threads, batch 16: 1.6 at 2<", "data-name=\"ideal\""});
+  expect_drawn(figures, "weak-speedup", {": 1.6 at 2<"});
+  expect_drawn(figures, "speed-batch",
+               {"1 rank: 16 at 16<", "2 ranks, threads: 25.6 at 16<", ": 25.6 at 32<"});
+  // A fifth is exposed, half of that a wait for the slowest.
+  expect_drawn(
+      figures, "sync-share",
+      {"2 x 8 threads: compute 80 %", "2 x 8 threads: exposed communication 10 %",
+       "2 x 8 threads: wait for the slowest 10 %", "1 x 16: compute 100 %", "1 x 16: wait for data 0 %"});
+  expect_drawn(figures, "rank-load", {"0: 2 x 8 threads 80 %", "1: 2 x 16 threads 80 %"});
+  expect_drawn(
+      figures, "all-reduce",
+      {"threads, 2 ranks: 3 at 1<", "threads, 2 ranks: 7 at 3<", "data-name=\"fit: threads, 2 ranks\""});
+  for (const char* absent : {"transports", "devices", "loss-epoch", "accuracy-epoch", "accuracy-batch"})
+    EXPECT_FALSE(figure_named(figures, absent)) << absent;
+  EXPECT_EQ(figure_named(figures, "strong")->title, "Strong scaling");
+  EXPECT_EQ(figure_named(figures, "strong")->note, "seconds of an epoch");
+  EXPECT_EQ(figure_named(figures, "weak")->title, "Weak scaling");
+  EXPECT_EQ(figure_named(figures, "speedup")->legend.back().name, "ideal");
+}
+
+TEST(StudyFigures, ErrorsOfASpeedUpAreThoseOfItsTime) {
+  std::vector<CaseResult> results = figure_results();
+  results.push_back(made_result(made_case(2, 8, 2), 0.375, 0.125));
+  const Study study(figure_config(), {}, 8, results);
+  const std::vector<StudyFigure> figures = figures_of(study);
+  // 0.375 to 0.625 s are medians of 0.5 s: twice as fast, 1.6 to 2.67 times.
+  expect_drawn(figures, "speedup", {": 2 at 2<"});
+  const Figure& drawn = *figure_named(figures, "speedup");
+  const Figure& times = *figure_named(figures, "strong");
+  EXPECT_NE(drawn.body.find("class=\"bar err"), std::string::npos);
+  EXPECT_NE(times.body.find("class=\"bar err"), std::string::npos);
+  expect_drawn(figures, "strong", {": 50 at 2<"});
+}
+
+TEST(StudyFigures, TrainingHasItsEpochs) {
+  std::vector<CaseResult> results = figure_results();
+  for (CaseResult& r : results) r.epochs = {{0, 10, 2, 1, 0.25}, {1, 10, 1.5, 1, 0.5}};
+  const Study study(figure_config(), {}, 8, results);
+  const std::vector<StudyFigure> figures = figures_of(study);
+  expect_drawn(figures, "loss-epoch", {"1 x 16: 2 at 1<", "2 x 8 threads: 1.5 at 2<"});
+  expect_drawn(figures, "accuracy-epoch", {"1 x 16: 25 at 1<", "2 x 16 threads: 50 at 2<"});
+  expect_drawn(figures, "accuracy-batch", {"1 rank: 50 at 16<", "2 ranks, threads: 50 at 32<"});
+}
+
+TEST(StudyFigures, TransportsAndDevicesStandSideBySide) {
+  StudyConfig config = figure_config();
+  config.transports = {"threads", "mpi"}, config.device = {"cpu", "cuda:0"}, config.weak = false;
+  std::vector<CaseResult> results = figure_results();
+  CaseResult mpi = made_result(made_case(2, 8), 0.5), gpu = made_result(made_case(1, 16), 0.1);
+  mpi.which.transport = "mpi", gpu.which.device = "cuda:0";
+  results.insert(results.end(), {mpi, gpu});
+  const Study study(config, {}, 8, results);
+  const std::vector<StudyFigure> figures = figures_of(study);
+  expect_drawn(
+      figures, "transports-vit-cpu",
+      {"1: threads 16 images a second", "2: threads 25.6 images a second", "2: mpi 32 images a second"});
+  expect_drawn(figures, "devices",
+               {"vit, 1 x 16: cpu 1000 ms an update", "vit, 1 x 16: cuda:0 100 ms an update",
+                "vit, 2 x 8 mpi: cpu 500 ms an update"});
+  EXPECT_EQ(figure_named(figures, "strong-vit-cpu")->title, "Strong scaling: vit, cpu");
+}
+
+TEST(StudyFigures, AtMostEightLinesOfEpochs) {
+  std::vector<CaseResult> results;
+  for (int64_t batch = 1; batch <= 10; ++batch) {
+    results.push_back(made_result(made_case(2, batch), 1));
+    results.back().epochs = {{0, 10, 2, 1, 0.25}, {1, 10, 1.5, 1, 0.5}};
+  }
+  const Study study(figure_config(), {}, 8, results);
+  const std::vector<StudyFigure> figures = figures_of(study);
+  EXPECT_EQ(figure_named(figures, "loss-epoch")->legend.size(), 8u);
+  EXPECT_EQ(figure_named(figures, "rank-load")->legend.size(), 8u);
+}
+
+// What was predicted is drawn as the time of the same work: 100 updates.
+TEST(StudyFigures, PredictedPointsStandBesideTheirCurve) {
+  const TempFolder temp;
+  StudyConfig config = figure_config();
+  config.weak = false;
+  config.predicted = temp.file("p.json", R"([
+    {"model": "vit", "ranks": 1, "batch": 16, "transport": "mpi", "update_s": 0.9},
+    {"model": "vit", "ranks": 1, "batch": 16, "update_s": 0.8},
+    {"model": "vit", "ranks": 2, "batch": 8, "transport": "mpi", "update_s": 0.1},
+    {"model": "other", "ranks": 2, "batch": 8, "update_s": 0.2},
+    {"model": "vit", "ranks": 2, "batch": 8, "update_s": 0.5}])");
+  const Study study(config, {}, 8, figure_results());
+  ASSERT_EQ(study.predicted.size(), 5u);
+  const std::vector<StudyFigure> figures = figures_of(study);
+  const Figure& figure = *figure_named(figures, "strong");
+  const std::string values = figure.body.substr(figure.body.find("predicted: threads, batch 16"));
+  EXPECT_NE(values.find(",1,90;"), std::string::npos) << values;
+  EXPECT_NE(values.find(",2,50\""), std::string::npos) << values;
+  const auto json = to_json(study)["predicted"][4];
+  EXPECT_EQ(json, nlohmann::ordered_json::parse(R"({"model": "vit", "device": "cpu", "transport": "threads",
+                                                    "ranks": 2, "batch": 8, "update_s": 0.5})"));
+}
+
+}  // namespace
+}  // namespace vitrail
