@@ -8,6 +8,7 @@
 #include "base/config_file.h"
 #include "base/error.h"
 #include "base/fields.h"
+#include "base/plugin_library.h"
 #include "base/process_mark.h"
 #include "base/pulse.h"
 #include "base/stop.h"
@@ -230,6 +231,14 @@ TEST(PulseFacts, KeepsWhatARankDoes) {
   EXPECT_EQ(last.front().text, "36");
   EXPECT_EQ(from_start, 107u);
   EXPECT_EQ(pulse.keep("x"), pulse.keep("x"));
+}
+
+TEST(Plugins, SayWhatIsNotThere) {
+  const Plugin<void> none = open_plugin(
+      {.file = "libnothing_at_all.so", .symbol = "s", .brings = "wings", .absent = "; fly", .broken = "b"});
+  EXPECT_EQ(none.problem, "libnothing_at_all.so is not beside the program: this build has no wings; fly");
+  EXPECT_EQ(none.api, nullptr);
+  EXPECT_EQ(none.path, "");
 }
 
 TEST(TextFacts, LimitsOfQuotesAndNames) {

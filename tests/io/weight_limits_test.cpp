@@ -207,6 +207,20 @@ TEST(ZipLimits, NamesAndEntriesAtTheirLimits) {
   EXPECT_EQ(said(2, 4), "data: 4 zip entries, at most 3 are read");
 }
 
+// As any program reads them: version 4.5, names in UTF-8, stored, the first day of the format.
+TEST(ZipBytes, HeadersAreThoseOfTheFormat) {
+  const TempFolder folder;
+  AtomicFile file(folder / "f");
+  ZipWriter zip(file);
+  zip.add("n", as_byte_span("12"), as_byte_span("345"));
+  zip.finish();
+  file.commit();
+  const std::string shared = "\x2d\0\0\x08\0\0\0\0\x21\0"s + "\x1c\x3a\xf5\xcb" + "\5\0\0\0\5\0\0\0\1\0\0\0"s;
+  EXPECT_EQ(slurp(folder / "f"), "PK\3\4" + shared + "n12345" + "PK\1\2\x2d\0"s + shared +
+                                     std::string(14, '\0') + "n" + "PK\5\6\0\0\0\0\1\0\1\0"s +
+                                     "\x2f\0\0\0\x24\0\0\0\0\0"s);
+}
+
 TEST(OpenTensorsRefusals, ForeignFormatsAndWhatToDo) {
   const TempFolder folder;
   const std::tuple<std::string, const char*, const char*> rows[] = {
