@@ -5,15 +5,14 @@
 #include <gtest/gtest.h>
 
 #include <filesystem>
-#include <set>
 
 #include "base/file.h"
 #include "source_root.h"
 #include "temp_folder.h"
-#include "train/config_io.h"
 #include "train/deepspeed/keys.h"
+#include "train/helpers/deepspeed_reading.h"
 
-namespace vitrail {
+namespace vitrail::testing {
 namespace {
 
 namespace fs = std::filesystem;
@@ -21,40 +20,6 @@ constexpr size_t kMost = 1 << 22;
 
 std::string golden(const std::string& name) {
   return read_file(std::string(VT_SOURCE_DIR) + "/tests/golden/" + name, kMost);
-}
-
-DeepSpeedReading translated(const std::string& text, DeepSpeedBase base = {}) {
-  return translate_deepspeed(parse_deepspeed(text, "ds.json"), "ds.json", base);
-}
-
-Error error_of(const std::string& text, const DeepSpeedBase& base = {}) {
-  try {
-    translated(text, base);
-  } catch (const Error& error) {
-    return error;
-  }
-  return Error(ErrorKind::kInternal, "nothing was thrown");
-}
-
-std::set<std::string> keys_of(const std::vector<DeepSpeedNote>& notes) {
-  std::set<std::string> keys;
-  for (const DeepSpeedNote& note : notes) keys.insert(note.key);
-  return keys;
-}
-
-std::string text_of(const DeepSpeedReading& reading, const std::string& key) {
-  std::string text;
-  for (const DeepSpeedNote& note : reading.notes)
-    if (note.key == key) text += note.text + "\n";
-  return text;
-}
-
-DeepSpeedBase with_batch(int64_t batch, int ranks) {
-  DeepSpeedBase base;
-  base.config.train.batch = batch;
-  base.config.data.train = "synthetic:3x8x8x4x64";
-  base.ranks = ranks;
-  return base;
 }
 
 TEST(DeepSpeed, PublicFilesGiveTheirBatchOrNameWhatStandsInTheWay) {
@@ -179,9 +144,7 @@ TEST(DeepSpeed, KeysBecomeSettings) {
   for (const Row& row : rows) {
     const auto reading = translated(strf("{\"train_batch_size\": 8, %s}", row.text));
     EXPECT_TRUE(reading.refused.empty()) << row.text;
-    const std::string key = row.key;
-    const size_t dot = key.find('.');
-    EXPECT_EQ(to_json(reading.config)[key.substr(0, dot)][key.substr(dot + 1)].dump(), row.value) << row.text;
+    EXPECT_EQ(setting_of(reading, row.key).dump(), row.value) << row.text;
   }
 }
 
@@ -307,14 +270,6 @@ TEST(DeepSpeed, StandsAboveTheConfigAndBelowTheCommandLine) {
   EXPECT_EQ(reading.config.train.batch, 64);
 }
 
-TEST(DeepSpeed, TheDocumentNamesEveryKey) {
-  const std::string page = read_file(std::string(VT_SOURCE_DIR) + "/docs/deepspeed.md", kMost);
-  for (const deepspeed::KeyRow& row : deepspeed::deepspeed_keys()) {
-    const std::string key(row.key);
-    EXPECT_NE(page.find("`" + key + "`"), std::string::npos) << key;
-  }
-}
-
 TEST(DeepSpeed, ChangedSettingsGiveTheSameConfig) {
   const auto reading = translated(golden("deepspeed/examples-cifar.json"), with_batch(0, 2));
   const Json changed = changed_settings(reading.config);
@@ -323,4 +278,4 @@ TEST(DeepSpeed, ChangedSettingsGiveTheSameConfig) {
 }
 
 }  // namespace
-}  // namespace vitrail
+}  // namespace vitrail::testing

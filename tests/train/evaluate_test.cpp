@@ -189,16 +189,30 @@ TEST_F(Evaluate, StopsWhenAsked) {
   EXPECT_EQ(asked, 3);
 }
 
+// The longer side ends at four times that.
 TEST(EvalReport, TheShorterSideOfAnImageIsShownWith96Pixels) {
-  const auto data = open_dataset("synthetic:3x8x12x2x4", Part::kTrain);
-  EvalResult result;
-  result.best = {{.sample = 1}};
-  Report report;
-  add_eval_sections(report, result, *data);
-  ASSERT_EQ(report.best.size(), 1u);
-  const Image shown = decode_image(report.best[0].png);
-  EXPECT_EQ(shown.height, 96);
-  EXPECT_EQ(shown.width, 144);
+  for (const auto& [name, height, width] : {std::tuple{"synthetic:3x8x12x2x4", 96, 144},
+                                            {"synthetic:3x12x8x2x4", 144, 96},
+                                            {"synthetic:3x8x32x2x4", 96, 384},
+                                            {"synthetic:3x40x8x2x4", 384, 96}}) {
+    const auto data = open_dataset(name, Part::kTrain);
+    EvalResult result;
+    result.best = {{.sample = 1, .label = 1, .predicted = 0, .probability = 0.75f}};
+    result.worst = {{.sample = 2, .label = 0, .predicted = 1, .probability = 0.5f}};
+    Report report;
+    add_eval_sections(report, result, *data);
+    ASSERT_EQ(report.best.size(), 1u);
+    ASSERT_EQ(report.worst.size(), 1u);
+    const Image shown = decode_image(report.best[0].png);
+    EXPECT_EQ(shown.height, height) << name;
+    EXPECT_EQ(shown.width, width) << name;
+    EXPECT_EQ(report.best[0].name, data->sample_name(1));
+    EXPECT_EQ(report.worst[0].name, data->sample_name(2));
+    EXPECT_EQ(report.best[0].label, "1");
+    EXPECT_EQ(report.best[0].predicted, "0");
+    EXPECT_EQ(report.best[0].probability, 0.75);
+    EXPECT_EQ(report.classes, data->classes());
+  }
 }
 
 }  // namespace

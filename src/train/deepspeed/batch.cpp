@@ -22,9 +22,12 @@ std::string given_text(const BatchTriple& t) {
   return text;
 }
 
-// Whole multiples of what one accumulation of all ranks takes, on both sides of the batch.
+// Whole multiples of what one accumulation of all ranks takes, on both sides of the batch; the only one that
+// both of the others leave.
 std::string nearest_batches(const BatchTriple& given, int64_t world) {
   const int64_t unit = std::max<int64_t>(given.micro, 1) * world * std::max<int64_t>(given.accumulation, 1);
+  if (given.micro > 0 && given.accumulation > 0)
+    return strf("train_batch_size %lld, or another number of ranks", wide(unit));
   const int64_t below = given.batch / unit * unit;
   return (below > 0 ? strf("train_batch_size %lld or ", wide(below)) : std::string()) +
          strf("%s%lld, or another number of ranks", below > 0 ? "" : "train_batch_size ", wide(below + unit));

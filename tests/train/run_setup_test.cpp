@@ -1,0 +1,211 @@
+// From settings to a step, value by value, and what a run mentions before it begins.
+#include "train/run_setup.h"
+
+#include <gtest/gtest.h>
+
+#include "train/checkpoint_keeper.h"
+#include "train/helpers/stepped.h"
+#include "train/helpers/tiny_run.h"
+
+namespace vitrail::testing {
+namespace {
+
+using Change = std::function<void(TrainConfig&)>;
+
+StepConfig step_with(const Change& change, RankPlace place = {}) {
+  TrainConfig config = tiny_config(1);
+  change(config);
+  return set_up(config, {}, place).step;
+}
+
+TEST(StepOfARun, EveryTypeHasItsTensorsAndGemms) {
+  const struct {
+    ComputeType type;
+    DType compute;
+    Arithmetic arithmetic;
+  } rows[] = {{ComputeType::kF32, DType::kF32, Arithmetic::kExact},
+              {ComputeType::kBF16, DType::kBF16, Arithmetic::kExact},
+              {ComputeType::kF16, DType::kF16, Arithmetic::kExact},
+              {ComputeType::kFp8, DType::kBF16, Arithmetic::kFp8},
+              {ComputeType::kTF32, DType::kF32, Arithmetic::kTF32}};
+  for (const auto& row : rows)
+    for (const bool low : {false, true}) {
+      const StepConfig step =
+          step_with([&](TrainConfig& c) { c.train.dtype = row.type, c.train.low_residual = low; });
+      EXPECT_EQ(step.precision.compute, row.compute) << enum_name(row.type);
+      EXPECT_EQ(step.arithmetic, row.arithmetic) << enum_name(row.type);
+      EXPECT_EQ(step.precision.residual, low ? row.compute : DType::kF32) << enum_name(row.type);
+      EXPECT_EQ(step.loss_scale.dynamic, row.type == ComputeType::kF16) << enum_name(row.type);
+    }
+}
+
+TEST(StepOfARun, SettingsArriveWhereTheyBelong) {
+  StepConfig step = step_with(
+      [](TrainConfig& c) {
+        c.train.batch = 24, c.train.accumulation = 2, c.train.eval_batch = 5, c.mesh.dp = 3;
+        c.train.dropout = 0.125, c.train.drop_path = 0.25;
+        c.train.recompute = Recompute::kBlock, c.train.recompute_every = 2;
+        c.train.loss = TrainLoss::kBceMean;
+        c.mesh.bucket_mb = 1.5, c.mesh.zero = 2, c.mesh.accumulate = KeptSums::kWhole;
+        c.augment.mixup = 0.5, c.augment.mix_group = 2;
+      },
+      {1, 3, 1});
+  EXPECT_EQ(step.micro_batch, 12) << "of all ranks";
+  EXPECT_EQ(step.eval_batch, 15) << "of all ranks";
+  EXPECT_EQ(step.distribution.batch_unit, 2);
+  EXPECT_EQ(step.distribution.mesh.rank, 1);
+  EXPECT_EQ(step.dropout, 0.125);
+  EXPECT_EQ(step.drop_path, 0.25);
+  EXPECT_EQ(step.recompute.level, Recompute::kBlock);
+  EXPECT_EQ(step.recompute.every, 2);
+  EXPECT_EQ(step.loss, LossKind::kSigmoidMean);
+  EXPECT_EQ(step.bucket_bytes, 1572864u);
+  EXPECT_EQ(step.zero, 2);
+  EXPECT_TRUE(step.whole_sums);
+  EXPECT_EQ(step.host_threads, 0) << "alone on its host";
+  step = step_with(
+      [](TrainConfig& c) {
+        c.mesh.zero = 1, c.mesh.accumulate = KeptSums::kWhole, c.augment.mix_group = 4, c.mesh.tp = 2;
+        c.mesh.tokens_on_tp = true;
+      },
+      {0, 2, 2});
+  EXPECT_FALSE(step.whole_sums) << "of ZeRO 2 and 3";
+  EXPECT_EQ(step.distribution.batch_unit, 1) << "nothing is mixed";
+  EXPECT_TRUE(step.distribution.tokens_on_tp);
+  EXPECT_GE(step.host_threads, 1);
+}
+
+TEST(StepOfARun, RanksThatShareCoresShareWorkers) {
+  const auto workers = [](int64_t given, RankPlace place, OnError on_error = OnError::kFail) {
+    TrainConfig config = tiny_config(1);
+    config.loader.workers = given, config.loader.on_error = on_error;
+    config.mesh.dp = place.world;
+    return set_up(config, {}, place).config.loader.workers;
+  };
+  const int64_t cores = std::thread::hardware_concurrency(), half = std::max<int64_t>(1, cores / 2);
+  EXPECT_EQ(workers(5, {0, 2, 2}), 5) << "as given";
+  EXPECT_EQ(workers(0, {0, 1, 1}), 0) << "alone: the loader's own rule";
+  EXPECT_EQ(workers(0, {0, 2, 2}), std::clamp<int64_t>(HostRank{.sharing = 2}.threads() / 2, 1, half));
+  EXPECT_EQ(workers(0, {0, 2, 2, 1}),
+            std::clamp<int64_t>(HostRank{.sharing = 2, .overlapping = 1}.threads() / 2, 1, half));
+}
+
+TEST(StepOfARun, EpochsMakeSteps) {
+  const auto total = [](int64_t epochs, int64_t steps, int64_t batch) {
+    TrainConfig config = tiny_config(steps);
+    config.train.epochs = epochs, config.train.batch = batch, config.data.val_fraction = 0;
+    config.data.val = "synthetic:3x8x8x4x8";
+    const RunSetup setup = set_up(config);
+    return std::pair{setup.total_steps, setup.steps_per_epoch};
+  };
+  const int64_t images = open_dataset("synthetic:3x8x8x4x40", Part::kTrain)->size();
+  const int64_t each = images / 8;
+  EXPECT_EQ(total(3, 0, 8), std::pair(3 * each, each));
+  EXPECT_EQ(total(3, 7, 8), std::pair(int64_t{7}, each));
+  EXPECT_EQ(total((int64_t{1} << 53) - 1, 0, images).first, (int64_t{1} << 53) - 1);
+  const Error error = error_of([&] { total(int64_t{1} << 53, 0, images); });
+  EXPECT_EQ(error.kind(), ErrorKind::kConfig);
+  EXPECT_NE(error.message().find("train.epochs is 9007199254740992: more steps"), std::string::npos);
+  EXPECT_EQ(error_of([&] { total(INT64_MAX, 0, 8); }).kind(), ErrorKind::kConfig) << "the product overflows";
+  EXPECT_EQ(total(INT64_MAX, 5, 8).first, 5);
+}
+
+std::string notes_of(const Change& change, int ranks) {
+  TrainConfig config = tiny_config(1);
+  config.data.val = "synthetic:3x8x8x4x80";
+  change(config);
+  std::string all;
+  for (const std::string& note : set_up(config, {}, {0, ranks, ranks}).notes) all += note + "\n";
+  return all;
+}
+
+TEST(RunNotes, WhatDoesNotDivideIsTold) {
+  const int64_t images = open_dataset("synthetic:3x8x8x4x40", Part::kTrain)->size();
+  const int64_t evaluated = open_dataset("synthetic:3x8x8x4x80", Part::kVal)->size();
+  const std::string uneven =
+      notes_of([](TrainConfig& c) { c.train.batch = 10, c.train.eval_batch = 3, c.mesh.dp = 3; }, 3);
+  EXPECT_NE(uneven.find("a micro-batch of 10 images is cut unevenly among 3 ranks: 3 to 4 each\n"),
+            std::string::npos)
+      << uneven;
+  if (images % 10 > 0) {
+    EXPECT_NE(uneven.find(
+                  strf("%d training images are no whole number of updates of 10: each pass leaves out %d of "
+                       "them, other ones every time\n",
+                       static_cast<int>(images), static_cast<int>(images % 10))),
+              std::string::npos)
+        << uneven;
+  }
+  ASSERT_NE(evaluated % 9, 0);
+  EXPECT_NE(uneven.find(
+                strf("the last batch of an evaluation has %d of 9 images on all ranks together; its padding "
+                     "does not count\n",
+                     static_cast<int>(evaluated % 9))),
+            std::string::npos)
+      << uneven;
+  const std::string odd = notes_of([](TrainConfig& c) { c.train.batch = 14, c.mesh.dp = 2; }, 2);
+  ASSERT_NE(images % 14, 0);
+  EXPECT_NE(odd.find(strf("updates of 14: each pass leaves out %d of them", static_cast<int>(images % 14))),
+            std::string::npos)
+      << odd;
+  EXPECT_EQ(odd.find("unevenly"), std::string::npos) << odd;
+  const std::string one = notes_of([](TrainConfig& c) { c.train.batch = 14; }, 1);
+  EXPECT_EQ(one.find("leaves out"), std::string::npos) << "of ranks alone: " << one;
+}
+
+TEST(RunNotes, SharesByHandAreToldInstead) {
+  const std::string text = notes_of(
+      [](TrainConfig& c) {
+        c.mesh.dp = 2, c.train.batch = 12, c.mesh.balance = {"[8,4]"};
+        c.augment.mixup = 0.5, c.augment.mix_group = 4;
+      },
+      2);
+  EXPECT_NE(
+      text.find("a micro-batch of 12 images is cut by mesh.balance: [8,4], in groups of 4; the last group is "
+                "that of dp=1; evaluations are cut in proportion\n"),
+      std::string::npos)
+      << text;
+  EXPECT_EQ(notes_of([](TrainConfig& c) { c.mesh.dp = 2, c.train.batch = 9, c.mesh.balance = {"auto"}; }, 2)
+                .find("unevenly"),
+            std::string::npos);
+}
+
+TEST(RunNotes, WhatIsTrainedOfAllIsCounted) {
+  const std::string probe = notes_of([](TrainConfig& c) { c.params.linear_probe = true; }, 1);
+  const int64_t all = count_params(set_up(tiny_config(1)).step.model);
+  const int64_t head = 4 * set_up(tiny_config(1)).step.model.width + 4;
+  EXPECT_NE(probe.find(strf("trains %d of %d parameters\n", static_cast<int>(head), static_cast<int>(all))),
+            std::string::npos)
+      << probe;
+  EXPECT_EQ(notes_of([](TrainConfig&) {}, 1).find("trains "), std::string::npos);
+}
+
+TEST(RunNotes, APipelineRunsOnCpus) {
+  TrainConfig config = tiny_config(1);
+  EXPECT_NO_THROW(set_up(config));
+  DeviceInfo gpu;
+  gpu.shares_host_memory = false, gpu.name = "a GPU";
+  config.mesh.pp = 2, config.train.accumulation = 2;
+  set_model(config, "depth", [](VitConfig& m) { m.depth = 2; });
+  const Error error = error_of([&] { set_up(config, gpu, {0, 2, 2}); });
+  EXPECT_NE(error.message().find("mesh.pp 2 on a GPU: a pipeline runs on CPUs"), std::string::npos)
+      << error.message();
+}
+
+// What the bits of a result depend on besides the settings.
+TEST(DeviceFacts, NameTheDeviceAndItsKernels) {
+  const TrainPlace place{.folder = "x", .resume = ResumeMode::kFresh, .generator = "vitrail 1.2"};
+  DeviceInfo device = cpu_device(1);
+  device.isa = 2, device.kernels = nullptr;
+  EXPECT_EQ(device_facts(place, cpu_backend(), device),
+            (Json{{"version", "vitrail 1.2"}, {"backend", "cpu"}, {"isa", 2}}));
+  device.shares_host_memory = false, device.name = "a card";
+  auto table = std::make_shared<KernelTable>();
+  table->set({{.op = "linear", .m = 8, .n = 16, .k = 16}, {"plain"}});
+  device.kernels = table;
+  const Json facts = device_facts(place, cpu_backend(), device);
+  EXPECT_EQ(facts.at("card"), "a card");
+  EXPECT_EQ(facts.at("kernels"), strf("%016llx", static_cast<unsigned long long>(table->hash())));
+}
+
+}  // namespace
+}  // namespace vitrail::testing
