@@ -62,7 +62,7 @@ TEST(SettingLimits, OfTheOptimizer) {
     EXPECT_EQ(says.empty(), *row.says == '\0') << says;
   }
   EXPECT_STREQ(optimizer_names_text(), "sgd, adam, adamw, lamb or lion");
-  EXPECT_EQ(refused_with([] { find_optimizer("adamv"); }),
+  EXPECT_EQ(refused_with([] { validate(OptimConfig{.name = "adamv"}); }),
             "optim.name is \"adamv\"; expected one of sgd, adam, adamw, lamb, lion");
 }
 
