@@ -101,6 +101,10 @@ TEST(MeshConfig, WhatDoesNotFitIsToldWithTheNearest) {
     EXPECT_NE(error.message().find(row.message), std::string::npos) << error.message();
     EXPECT_TRUE(error.hint().starts_with(row.hint)) << error.hint();
   }
+  const Error eight = error_of([] { resolved(MeshConfig{.dp = 1}, 8); });
+  EXPECT_EQ(
+      eight.hint(),
+      "mesh.dp=4 mesh.tp=1 mesh.sp=2, or mesh.dp=4 mesh.tp=2 mesh.sp=1, or mesh.dp=8 mesh.tp=1 mesh.sp=1");
 }
 
 TEST(MeshConfig, NeedlessSettingsAreNamed) {
