@@ -46,6 +46,50 @@ TEST(TrainConfig, TwoOfTheBatchGiveTheThird) {
   EXPECT_EQ(resolved(config).train.eval_batch, 3);
 }
 
+// Ranks along dp cut a micro-batch; the largest part counts.
+TEST(TrainConfig, RanksShareABatch) {
+  const struct {
+    Trio given;
+    int ranks;
+    Trio wanted;  // zeros: refused
+  } rows[] = {{{0, 4, 2}, 3, {24, 4, 2}},  {{12, 0, 0}, 3, {12, 4, 1}}, {{10, 0, 0}, 3, {10, 4, 1}},
+              {{24, 4, 0}, 3, {24, 4, 2}}, {{10, 4, 1}, 3, {10, 4, 1}}, {{10, 3, 1}, 3, {}},
+              {{24, 0, 2}, 3, {24, 4, 2}}, {{0, 0, 0}, 4, {64, 16, 1}}, {{24, 5, 0}, 3, {}}};
+  for (const auto& row : rows) {
+    SCOPED_TRACE(testing::PrintToString(row.given));
+    if (row.wanted[0] == 0) {
+      try {
+        resolved(with(row.given), row.ranks);
+        ADD_FAILURE();
+      } catch (const Error& error) {
+        EXPECT_NE(error.message().find(", mesh.dp 3: the product does not match"), std::string::npos);
+        EXPECT_EQ(error.hint(),
+                  "batch = micro_batch x accumulation x mesh.dp; give two of them, or batch alone");
+      }
+      continue;
+    }
+    const RunConfig run = resolved(with(row.given), row.ranks).train;
+    EXPECT_EQ((Trio{run.batch, run.micro_batch, run.accumulation}), row.wanted);
+  }
+  constexpr int64_t kMost = 2147483647;
+  EXPECT_EQ(resolved(with({kMost, 0, 0})).train.micro_batch, kMost);
+  EXPECT_EQ(resolved(with({0, kMost, 1})).train.batch, kMost);
+  for (const Trio& wrong : {Trio{kMost + 1, 0, 0}, {0, kMost, 2}, {0, 1, kMost + 1}})
+    EXPECT_THROW(resolved(with(wrong)), Error) << testing::PrintToString(wrong);
+}
+
+TEST(TrainConfig, NamesThatAreNoUtf8AreRefusedByTheirKey) {
+  TrainConfig config = valid();
+  config.data.val = "folder:/x/\xff";
+  try {
+    resolved(config);
+    ADD_FAILURE();
+  } catch (const Error& error) {
+    EXPECT_EQ(error.kind(), ErrorKind::kConfig);
+    EXPECT_TRUE(error.message().starts_with("data.val is ")) << error.message();
+  }
+}
+
 struct Rule {
   const char* key;
   std::function<void(TrainConfig&)> change;
@@ -65,6 +109,14 @@ TEST(TrainConfig, RefusesByKey) {
       {"train.save_every", [](auto& c) { c.train.save_minutes = 0; }},
       {"train.patience", [](auto& c) { c.train.patience = -1; }},
       {"train.eval_every", [](auto& c) { c.train.eval_every = -1; }},
+      {"train.eval_batch", [](auto& c) { c.train.eval_batch = -1; }},
+      {"train.save_every", [](auto& c) { c.train.save_every = -1; }},
+      {"train.save_minutes", [](auto& c) { c.train.save_every = 1, c.train.save_minutes = -1; }},
+      {"train.dropout", [](auto& c) { c.train.dropout = -0.1; }},
+      {"distill.alpha",
+       [](auto& c) {
+         c.distill = {DistillKind::kHard, "t", -0.1, 1};
+       }},
       {"train.max_minutes", [](auto& c) { c.train.max_minutes = -1; }},
       {"train.rollbacks", [](auto& c) { c.train.rollbacks = -1; }},
       {"train.skip_limit", [](auto& c) { c.train.skip_limit = 0; }},
