@@ -1,0 +1,153 @@
+// How far a right kernel may be off, computed by hand from the definition: a sum's own roundings by its
+// partial sums, the result's by its type, and what a kernel declares to round in between.
+#include <gtest/gtest.h>
+
+#include <cmath>
+
+#include "base/thread_pool.h"
+#include "ops/bias.h"
+#include "ops/elementwise.h"
+#include "ops/fused.h"
+#include "ops/gelu.h"
+#include "ops/gelu_slope.h"
+#include "ops/linear.h"
+#include "ops/patch_embed.h"
+#include "ops/scale.h"
+#include "runtime/check/noise.h"
+
+namespace vitrail {
+namespace {
+
+constexpr double kU = 0x1p-24, kHalf = 0x1p-8;          // of f32, and of bf16
+constexpr double kSumSquare = (2 * kU) * (2 * kU) / 3;  // a partial sum is off by up to a whole unit
+
+struct Case {
+  OpPtr op;
+  std::vector<Known> ins;
+  Known out;
+  DType type = DType::kF32;
+  Rounding rounding = {};
+  std::vector<DType> in_types = {};  // f32 where nothing is said
+};
+
+Noise noise_of(const Case& c) {
+  ThreadPool pool(1);
+  std::vector<TensorDesc> descs;
+  for (size_t i = 0; i < c.ins.size(); ++i)
+    descs.push_back({i < c.in_types.size() ? c.in_types[i] : DType::kF32, c.ins[i].shape});
+  return result_noise({*c.op, descs, c.ins, c.rounding, pool}, {&c.out, 1}, {&c.type, 1})[0];
+}
+
+void expect_noise(const char* name, const Case& c, const Values& bound, const Values& variance) {
+  SCOPED_TRACE(name);
+  const Noise found = noise_of(c);
+  ASSERT_EQ(found.bound.size(), bound.size());
+  for (size_t i = 0; i < bound.size(); ++i) {
+    EXPECT_NEAR(found.bound[i], bound[i], 1e-6 * bound[i]) << i;
+    EXPECT_NEAR(found.variance[i], variance[i], 1e-6 * variance[i]) << i;
+  }
+}
+
+template <typename T, typename... Args>
+OpPtr op(Args... args) {
+  return std::make_shared<T>(args...);
+}
+
+const Shape kThree{{'B', 1}, {'D', 3}}, kPair{{'B', 1}, {'F', 2}}, kWeight{{'F', 2}, {'D', 3}};
+
+TEST(NoiseOfSums, FollowsThePartialSums) {
+  // Partial sums 1, 3, 6 and 2, 2, -1.
+  expect_noise("linear",
+               {op<LinearOp>(), {{kThree, {1, 2, 3}}, {kWeight, {1, 1, 1, 2, 0, -1}}}, {kPair, {6, -1}}},
+               {12 * kU, 2 * kU}, {46 * kSumSquare, 9 * kSumSquare});
+  // 1 + 8, 2 + 10, 3 + 12.
+  expect_noise("dx",
+               {op<LinearDxOp>(), {{kPair, {1, 2}}, {kWeight, {1, 2, 3, 4, 5, 6}}}, {kThree, {9, 12, 15}}},
+               {18 * kU, 24 * kU, 30 * kU}, {82 * kSumSquare, 148 * kSumSquare, 234 * kSumSquare});
+  const Shape rows{{'B', 2}, {'D', 1}}, grads{{'B', 2}, {'F', 1}};
+  expect_noise("dw", {op<LinearDwOp>(), {{rows, {1, 3}}, {grads, {2, 5}}}, {{{'F', 1}, {'D', 1}}, {17}}},
+               {34 * kU}, {293 * kSumSquare});
+  const Shape image{{'B', 1}, {'C', 1}, {'Y', 2}, {'X', 4}}, patch{{'D', 1}, {'C', 1}, {'P', 2}, {'Q', 2}};
+  expect_noise("patches",
+               {op<PatchEmbedOp>(),
+                {{image, {1, 2, 3, 4, 5, 6, 7, 8}}, {patch, {1, 1, 1, 1}}},
+                {{{'B', 1}, {'N', 2}, {'D', 1}}, {14, 22}}},
+               {28 * kU, 44 * kU}, {270 * kSumSquare, 738 * kSumSquare});
+  expect_noise("patches' gradient",
+               {op<PatchEmbedDwOp>(int64_t{2}, int64_t{2}),
+                {{image, {1, 2, 3, 4, 5, 6, 7, 8}}, {{{'B', 1}, {'N', 2}, {'D', 1}}, {1, 2}}},
+                {patch, {7, 10, 19, 22}}},
+               {14 * kU, 20 * kU, 38 * kU, 44 * kU},
+               {50 * kSumSquare, 104 * kSumSquare, 386 * kSumSquare, 520 * kSumSquare});
+}
+
+// Errors of a factor count by the other one: a variance of 1/4 and a bound of 3 / 2 are a mean square of 1.
+TEST(NoiseOfSums, TakesThatOfItsFactors) {
+  Known x{kThree, {1, 2, 3}, {{1.5, 0, 0}, {0.25, 0, 0}}};
+  expect_noise("linear", {op<LinearOp>(), {x, {kWeight, {3, 0, 0, 2, 0, 0}}}, {kPair, {3, 2}}},
+               {6 * kU, 4 * kU}, {9 * 1 + 27 * kSumSquare, 4 * 1 + 12 * kSumSquare});
+  const Known w{kWeight, {3, 0, 0, 2, 0, 0}, {{0, 0, 0, 1.5, 0, 0}, {0, 0, 0, 0.25, 0, 0}}};
+  x.noise = {}, x.values = {4, 0, 0};
+  expect_noise("its weight", {op<LinearOp>(), {x, w}, {kPair, {12, 8}}}, {24 * kU, 16 * kU},
+               {3 * 144 * kSumSquare, 16 * 1 + 3 * 64 * kSumSquare});
+}
+
+TEST(NoiseOfElements, AddsAndScales) {
+  const Shape row{{'D', 1}};
+  const Known x{{{'B', 1}, {'D', 1}}, {5}, {{0.5}, {0.25}}}, y{row, {2}, {{0.125}, {0.5}}};
+  expect_noise("bias", {op<BiasOp>(), {x, y}, {x.shape, {7}}}, {0.625 + 14 * kU}, {0.75});
+  expect_noise("scale", {op<ScaleOp>(), {x, {row, {-3}}}, {x.shape, {-15}}}, {1.5 + 30 * kU}, {9 * 0.25});
+  expect_noise("bf16", {op<BiasOp>(), {x, y}, {x.shape, {7}}, DType::kBF16}, {0.625 + 7 * kU + 7 * kHalf},
+               {0.75});
+  expect_noise("f16 near 0", {op<BiasOp>(), {{x.shape, {1}}, {row, {-1}}}, {x.shape, {0}}, DType::kF16},
+               {0x1p-25}, {0});
+}
+
+TEST(NoiseOfElements, FunctionsAreFourUnitsOff) {
+  const Shape row{{'D', 1}};
+  const double gelu = 0.5 * 2 * std::erfc(-2 * std::sqrt(0.5));
+  const double slope = 0.5 * std::erfc(-2 * std::sqrt(0.5)) + 2 * std::exp(-2.0) / std::sqrt(2 * M_PI);
+  expect_noise("gelu", {op<GeluOp>(false), {{row, {2}}}, {row, {gelu}}}, {8 * kU + gelu * kU}, {0});
+  expect_noise("library's", {op<GeluOp>(false), {{row, {2}}}, {row, {gelu}}, DType::kF32, {.gelu = true}},
+               {2 * 0x1p-18 + gelu * kU}, {0});
+  expect_noise("gradient", {op<GeluGradOp>(false, false), {{row, {2}}, {row, {3}}}, {row, {3 * slope}}},
+               {4 * kU * 3 * 2 + 3 * slope * kU}, {0});
+  const Known dy{row, {3}, {{0.5}, {0.25}}};
+  expect_noise("of dy", {op<GeluGradOp>(false, false), {{row, {2}}, dy}, {row, {3 * slope}}},
+               {0.5 * slope + 4 * kU * 3 * 2 + 3 * slope * kU}, {slope * slope * 0.25});
+  expect_noise("kept slope", {op<GeluSlopeGradOp>(false), {{row, {-2}}, dy}, {row, {-6}}},
+               {1 + 6 * kU + 6 * kU}, {4 * 0.25});
+  const double tanh = std::tanh(1.0);
+  expect_noise("any other", {op<TanhOp>(), {{row, {1}}}, {row, {tanh}}}, {8 * kU * tanh + 4 * kU + kU * tanh},
+               {0});
+  expect_noise("any other in f64", {op<TanhOp>(), {{row, {1}}}, {row, {tanh}}, DType::kF64},
+               {8 * 0x1p-53 * tanh + 4 * 0x1p-53 + 0x1p-53 * tanh}, {0});
+}
+
+// What a kernel declares to round in between is rounded to the member's type.
+TEST(NoiseOfFusedNodes, CountsWhatIsRoundedInBetween) {
+  const OpPtr biased = std::make_shared<FusedOp>(
+      std::vector<FusedOp::Member>{{op<LinearOp>(), {0, 1}}, {op<BiasOp>(), {~0, 2}}});
+  const Shape row{{'F', 1}}, weight{{'F', 1}, {'D', 3}}, out{{'B', 1}, {'F', 1}};
+  const std::vector<Known> ins = {{kThree, {1, 2, 3}}, {weight, {1, 1, 1}}, {row, {10}}};
+  const std::vector<DType> half(3, DType::kBF16);
+  const Values variance = {46 * kSumSquare};
+  const double plain = 6 * kU + 16 * kU + 16 * kHalf;
+  const auto with = [&](Rounding rounding) {
+    return Case{biased, ins, {out, {16}}, DType::kBF16, rounding, half};
+  };
+  expect_noise("nothing", with({}), {plain}, variance);
+  expect_noise("gemm", with({.gemm = true}), {plain + 6 * kHalf}, variance);
+  expect_noise("members", with({.members = true}), {plain + 6 * kHalf}, variance);
+  expect_noise("bias", with({.bias = true}), {plain + 10 * kHalf}, variance);
+  const OpPtr added = std::make_shared<FusedOp>(std::vector<FusedOp::Member>{
+      {op<LinearOp>(), {0, 1}}, {op<BiasOp>(), {~0, 2}}, {op<AddOp>(), {3, ~1}}});
+  std::vector<Known> more = ins;
+  more.push_back({out, {-40}});
+  // Of 6, 16 and 6 - 40 the last is the largest.
+  expect_noise("residual", {added, more, {out, {-24}}, DType::kBF16, {.residual = true}, {4, DType::kBF16}},
+               {6 * kU + 16 * kU + 24 * kU + 24 * kHalf + 34 * kHalf}, variance);
+}
+
+}  // namespace
+}  // namespace vitrail
