@@ -5,6 +5,8 @@
 
 #include <numeric>
 
+#include "train/helpers/tiny_run.h"
+#include "train/run_balance.h"
 #include "train/train_config.h"
 
 namespace vitrail {
@@ -132,6 +134,33 @@ TEST(Balance, BatchesFollowFromShares) {
   EXPECT_THROW(resolved(config, 3), Error);
   config.train.batch = 64;
   EXPECT_THROW(resolved(config, 2), Error);
+}
+
+// Words with one blank between them.
+std::string squeezed(const std::string& text) {
+  std::string words;
+  for (const char c : text)
+    if (c != ' ' || (!words.empty() && words.back() != ' ' && words.back() != '\n')) words += c;
+  return words;
+}
+
+// A share of 8 images twice an update in half a second are 32 a second.
+TEST(RunBalance, TellsWhatEachRankDid) {
+  TrainConfig config = testing::tiny_config(1);
+  config.mesh.dp = 2, config.mesh.balance = {"[8,4]"};
+  config.train.batch = 24, config.train.accumulation = 2;
+  RunSetup setup = set_up(config, {}, {0, 2, 2});
+  const Team alone(nullptr);
+  RunBalance balance(setup, alone);
+  EXPECT_FALSE(balance.asked()) << "of several ranks";
+  balance.share_memory(3 << 20);
+  const std::string table = squeezed(balance.table({0.5, 0.25}));
+  EXPECT_TRUE(
+      table.starts_with("ranks and their own work in an update\nrank share img/s of its own memory predicted "
+                        "measured"))
+      << table;
+  EXPECT_NE(table.find("0 8 32.0 3.00 MiB 500.0 ms"), std::string::npos) << table;
+  EXPECT_NE(table.find("1 4 32.0 250.0 ms"), std::string::npos) << table;
 }
 
 }  // namespace
