@@ -6,6 +6,7 @@
 #include <tuple>
 
 #include "backend/cpu/host/levels.h"
+#include "backend/cpu/kernels.h"
 #include "backend/cuda/kernels.h"
 #include "backend/ref/kernels.h"
 #include "cuda_calls.h"
@@ -233,6 +234,31 @@ TEST(CudaHopperSmall, GivesWhatTheReferenceGives) {
 
 INSTANTIATE_TEST_SUITE_P(Ops, OpTest, testing::ValuesIn(op_cases()),
                          [](const auto& test) { return test.param.name; });
+
+// What a step of training or inference is made of has kernels of its own at every level: a kernel that
+// declines too much would leave it to the reference, which is right and slow.
+TEST(OpCases, NothingThatCostsTimeIsLeftToTheReference) {
+  const std::set<std::string_view> costly = {
+      "linear",       "linear_dx",   "linear_dw",   "patch_embed", "patch_embed_dw", "attention_probs",
+      "sgd_update",   "adam_update", "lamb_update", "lion_update", "ema_update",     "sum_rows",
+      "scale_dw",     "sum_tokens",  "square_sum",  "cast",        "bias",           "add",
+      "scale",        "gelu",        "layernorm",   "softmax",     "dropout",        "mean_tokens",
+      "select_token", "multiply",    "qk_norm",     "attention"};
+  std::set<std::string_view> seen;
+  for (const OpCase& c : op_cases())
+    for (const IsaLevel level : all_isa_levels())
+      for (const DType dtype : {DType::kF32, DType::kBF16, DType::kF16}) {
+        if (!costly.contains(c.op->kind())) continue;
+        const std::vector<TensorDesc> ins = input_descs(c, c.ins, {.dtype = dtype}), outs = c.op->infer(ins);
+        const Kernel* kernel =
+            cpu_backend().choose({*c.op, ins, outs}, planned_cpu_device(1, to_string(level))).kernel;
+        ASSERT_TRUE(kernel) << c.name;
+        EXPECT_STRNE(kernel->name, "ref")
+            << c.name << " in " << to_string(dtype) << " at " << to_string(level);
+        seen.insert(c.op->kind());
+      }
+  EXPECT_EQ(seen, costly);
+}
 
 TEST(OpCases, CoverEveryOpOfTheReference) {
   // What parameters of every case go through, and what residual_rows_test.cpp compares with its members: the

@@ -9,7 +9,6 @@
 #include "ops/linear.h"
 #include "plan/device_file.h"
 #include "plan/devices.h"
-#include "plan/largest_batch.h"
 #include "plan/node_times.h"
 #include "plan/target.h"
 #include "temp_folder.h"
@@ -217,6 +216,17 @@ TEST(NodeTimes, FollowTheRooflineWhereNothingWasMeasured) {
   EXPECT_FALSE(is_timed(device, "bf16"));
   EXPECT_EQ(basis_text(device, "f32"), "by what nodes took on desk");
   EXPECT_EQ(basis_text(device, "bf16"), "by what nodes took on desk; bf16 at best, by the roofline");
+  // A type that was measured itself does not stand in for another.
+  CostCurve half = curve, low = curve;
+  half.type = "f16", low.type = "bf16";
+  device.curves.add(low, {size, 0.5});
+  const ExecutionPlan in_half = plan_execution(one_gemm(DType::kF16), ref_backend(), cpu_device(1));
+  const NodeSize half_size = size_of(in_half, 0);
+  EXPECT_GT(run_seconds(in_half, device), 0.25) << "as bf16";
+  device.curves.add(half, {half_size, 0.125});
+  EXPECT_NEAR(run_seconds(in_half, device), 0.125, 0.01);
+  ASSERT_EQ(device.curves.curves().size(), 3u) << "a curve each, whatever the order they came in";
+  EXPECT_EQ(device.curves.curves()[0].type, "bf16");
   const DeviceFile plain = device_from(a_processor());
   EXPECT_EQ(basis_text(plain, "f32"), "at best, by the roofline of desk");
 }
@@ -231,27 +241,6 @@ TEST(NodeTimes, TypesOfUnknownSpeedAreNamed) {
   EXPECT_EQ(gemm_type(one_gemm(DType::kBF16)), "bf16");
   EXPECT_EQ(gemm_type(Program()), "f32");
   EXPECT_DOUBLE_EQ(estimate_seconds(one_gemm(DType::kBF16), device), 2 * 4 * 8 * 16 / 1e9);
-}
-
-TEST(LargestBatchText, SaysWhereTheSearchEnded) {
-  EXPECT_EQ(largest_batch_text(65535), "65,535");
-  EXPECT_EQ(largest_batch_text(65536), "65,536 or more");
-  EXPECT_EQ(largest_batch_text(65528, 12), "65,528 or more");
-  EXPECT_EQ(largest_batch_text(65524, 12), "65,524");
-}
-
-TEST(DeviceText, HasInstructionSetAndThreads) {
-  const Program program = one_gemm(DType::kF32);
-  const auto text = [&](const Backend& backend, const DeviceInfo& device) {
-    return device_text(plan_execution(program, backend, device));
-  };
-  EXPECT_EQ(text(cpu_backend(), planned_cpu_device(2, "avx2")), "cpu (avx2, 2 threads)");
-  EXPECT_EQ(text(cpu_backend(), planned_cpu_device(1, "avx2")), "cpu (avx2, 1 thread)");
-  EXPECT_EQ(text(ref_backend(), planned_cpu_device(1, "avx2")), "ref (plain, 1 thread)");
-  EXPECT_EQ(isa_name(planned_cpu_device(1, "avx2")), "avx2");
-  EXPECT_EQ(parse_cuda("cuda:3"), 3);
-  EXPECT_EQ(parse_cuda("cuda"), 0);
-  EXPECT_FALSE(parse_cuda("cpu"));
 }
 
 TEST(FileTargetText, WhatWasNotMeasuredIsNamed) {

@@ -3,6 +3,13 @@
 
 #include <gtest/gtest.h>
 
+#include "backend/cpu/kernels.h"
+#include "backend/ref/kernels.h"
+#include "graph/builder.h"
+#include "ops/linear.h"
+#include "plan/kernel_choice.h"
+#include "plan/largest_batch.h"
+
 #include "base/error.h"
 
 namespace vitrail {
@@ -68,6 +75,40 @@ TEST(DevicesOfRanks, ARankWithoutAGpuOfItsOwnIsRefusedUnlessTheyShare) {
   }
   // A host without any is told by what opens the device.
   EXPECT_EQ(gpu_of({.local = 4, .sharing = 5}, 0), 4);
+}
+
+Program a_linear() {
+  Builder b;
+  const ValueId x = b.input("x", {DType::kF32, {{'B', 4}, {'D', 8}}});
+  b.output("y", b.add<LinearOp>({x, b.parameter("w", {DType::kF32, {{'F', 16}, {'D', 8}}})}, "y"));
+  return b.finish();
+}
+
+TEST(LargestBatchText, SaysWhereTheSearchEnded) {
+  EXPECT_EQ(largest_batch_text(65535), "65,535");
+  EXPECT_EQ(largest_batch_text(65536), "65,536 or more");
+  EXPECT_EQ(largest_batch_text(65528, 12), "65,528 or more");
+  EXPECT_EQ(largest_batch_text(65524, 12), "65,524");
+}
+
+TEST(DeviceText, HasInstructionSetAndThreads) {
+  const Program program = a_linear();
+  const auto text = [&](const Backend& backend, const DeviceInfo& device) {
+    return device_text(plan_execution(program, backend, device));
+  };
+  EXPECT_EQ(text(cpu_backend(), planned_cpu_device(2, "avx2")), "cpu (avx2, 2 threads)");
+  EXPECT_EQ(text(cpu_backend(), planned_cpu_device(1, "avx2")), "cpu (avx2, 1 thread)");
+  EXPECT_EQ(text(ref_backend(), planned_cpu_device(1, "avx2")), "ref (plain, 1 thread)");
+  EXPECT_EQ(isa_name(planned_cpu_device(1, "avx2")), "avx2");
+  EXPECT_EQ(parse_cuda("cuda:3"), 3);
+  EXPECT_EQ(parse_cuda("cuda"), 0);
+  EXPECT_FALSE(parse_cuda("cpu"));
+  for (const char* dash : {"", "--"}) try {
+      parse_cuda("tpu", dash);
+      ADD_FAILURE();
+    } catch (const Error& error) {
+      EXPECT_TRUE(error.message().starts_with(std::string(dash) + "device expects")) << error.message();
+    }
 }
 
 }  // namespace

@@ -3,6 +3,10 @@
 
 #include <gtest/gtest.h>
 
+#include "backend/cuda/kernels.h"
+#include "ops/attention.h"
+#include "plan/node_times.h"
+
 #include "backend/cpu/kernels.h"
 #include "backend/ref/kernels.h"
 #include "graph/builder.h"
@@ -69,6 +73,23 @@ TEST(KernelChoice, OnlyMembersAreRoundedWhereNothingElseIsDeclared) {
   const Rounding rounding = rounding_of(apart, 0);
   EXPECT_TRUE(rounding.members);
   EXPECT_FALSE(rounding.gemm || rounding.weights || rounding.residual || rounding.bias || rounding.gelu);
+}
+
+// The first member of a node that runs member by member rounds its softmax weights; the last rounds nothing.
+TEST(KernelChoice, WhatAnyMemberRoundsIsRounded) {
+  for (const bool first : {true, false}) {
+    Builder b;
+    const ValueId qkv = b.input("qkv", {DType::kBF16, {{'B', 2}, {'N', 50}, {'T', 3}, {'H', 2}, {'E', 16}}});
+    std::vector<FusedOp::Member> members = {{std::make_shared<AttentionOp>(), {0}},
+                                            {std::make_shared<TanhOp>(), {~0}}};
+    if (!first) members = {{std::make_shared<TanhOp>(), {0}}, {std::make_shared<AttentionOp>(), {~0}}};
+    b.output("y", b.add(std::make_shared<FusedOp>(members), {qkv}, "y"));
+    const ExecutionPlan plan =
+        plan_execution(b.finish(), cuda_backend(), planned_cuda_device("GPU", 90, 132));
+    ASSERT_TRUE(plan.choices[0].by_members);
+    EXPECT_TRUE(rounding_of(plan, 0).weights) << first;
+    EXPECT_EQ(kernel_name(plan.choices[0]), first ? "short_heads+map" : "map+short_heads");
+  }
 }
 
 }  // namespace

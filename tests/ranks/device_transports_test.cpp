@@ -138,6 +138,18 @@ TEST(DeviceTransport, OfARunOnCoresIsNotNccl) {
   EXPECT_EQ(ran, 0);
 }
 
+TEST(DeviceTransport, GpusAreSharedWhereNcclIsToldSo) {
+  const auto told = [](const char* value) {
+    return ranks_share_gpus([value](const char* name) {
+      return std::string_view(name) == "NCCL_MULTI_RANK_GPU_ENABLE" ? value : nullptr;
+    });
+  };
+  EXPECT_TRUE(told("1"));
+  for (const char* value : {"0", "", "11", "yes"}) EXPECT_FALSE(told(value)) << value;
+  EXPECT_FALSE(told(nullptr));
+  EXPECT_FALSE(ranks_share_gpus({}));
+}
+
 TEST(DeviceTransport, SaysWhyNcclIsNotTaken) {
   const DeviceSeat good{"vm 0000:18:00.0", "", "2.32.3", false},
       other{"vm 0000:19:00.0", "", "2.32.3", false};
@@ -147,13 +159,16 @@ TEST(DeviceTransport, SaysWhyNcclIsNotTaken) {
   sharing.shares_gpus = true, sharing.process = "vm-7-1", sharing.queues = 32;
   EXPECT_TRUE(decide_transport({sharing, sharing}, MeshTransport::kNccl).nccl);
   DeviceSeat few = sharing, elsewhere = sharing;
-  few.queues = 8, elsewhere.process = "vm-8-1", elsewhere.queues = 8;
+  few.queues = 31, elsewhere.process = "vm-8-1", elsewhere.queues = 8;
   EXPECT_TRUE(decide_transport({sharing, elsewhere}, MeshTransport::kNccl).nccl);
   const std::pair<std::vector<DeviceSeat>, const char*> cases[] = {
       {{good, lacks}, "rank 1: libnccl.so.2 is not there"},
       {{good, old}, "rank 1 has NCCL 2.28.9, rank 0 has 2.32.3"},
       {{good, cpu}, "rank 1 has no GPU"},
       {{good, good}, "ranks 0 and 1 share the GPU vm 0000:18:00.0"},
+      {{other, sharing, few},
+       "ranks 1 and 2 are threads of one process on the GPU vm 0000:18:00.0, which needs "
+       "CUDA_DEVICE_MAX_CONNECTIONS=32"},
       {{few, few}, "ranks 0 and 1 are threads of one process on the GPU vm 0000:18:00.0"}};
   for (const auto& [seats, expected] : cases) {
     const TransportDecision chosen = decide_transport(seats, MeshTransport::kAuto);

@@ -3,6 +3,7 @@
 
 #include <gtest/gtest.h>
 
+#include "telemetry/format.h"
 #include "train/helpers/stepped.h"
 #include "train/helpers/tiny_run.h"
 #include "train/offload_time.h"
@@ -184,6 +185,53 @@ TEST(OffloadTime, FollowsFromBytes) {
   const double device_s = held / 12e9, uploads = 2 * 3 * held / 12e9;
   EXPECT_NEAR(host_seconds(plan, 3, device_s), uploads - device_s, 1e-12) << "longer than all else";
   EXPECT_DOUBLE_EQ(host_seconds(plan, 3, 1), times.longest()) << "hidden behind the device's second";
+}
+
+TEST(StepFit, SaysWhatIsNeededAndWhatIsThere) {
+  TrainConfig config = tiny_config(1);
+  config.mesh.dp = 2, config.train.batch = 13;
+  const StepPlan plan =
+      plan_step(set_up(config, {}, {0, 2, 2}).step, cpu_backend(), planned_cpu_device(1, "avx2"));
+  std::vector<int64_t> asked;
+  const auto beside = [&](int64_t images) {
+    asked.push_back(images);
+    return NamedBytes{{"teacher", 5 << 20}};
+  };
+  const size_t needed = plan.peak_bytes() + (5 << 20);
+  EXPECT_NO_THROW(require_step_fits(plan, beside, {needed, "there"}));
+  EXPECT_NO_THROW(require_step_fits(plan, beside, {0, "not known"}));
+  EXPECT_EQ(asked, (std::vector<int64_t>{7, 7})) << "of 13 images the larger half";
+  const Error error = error_of([&] { require_step_fits(plan, beside, {needed - 1, "free here"}); });
+  EXPECT_EQ(error.kind(), ErrorKind::kMemory);
+  EXPECT_TRUE(
+      error.message().starts_with(strf("a step of 7 images needs %s; %s is free here\n",
+                                       format_bytes(needed).c_str(), format_bytes(needed - 1).c_str())))
+      << error.message();
+  EXPECT_NE(error.message().find("teacher"), std::string::npos);
+}
+
+TEST(StepFit, TheHostsMemoryIsThatOfAllItsRanks) {
+  for (const Offload offload : {Offload::kOptimizer, Offload::kParameters}) {
+    StepConfig config = set_up(tiny_config(1)).step;
+    config.offload = offload, config.zero = offload == Offload::kParameters ? 3 : 0;
+    const StepPlan plan = plan_step(config, cuda_backend(), planned_cuda_device("a GPU", 90, 132));
+    const size_t each = plan.host_bytes() + 1000;
+    EXPECT_NO_THROW(require_host_room(plan, 1000, 2, {2 * each, "free"}));
+    EXPECT_NO_THROW(require_host_room(plan, 1000, 2, {0, "not known"}));
+    const Error two = error_of([&] { require_host_room(plan, 1000, 2, {2 * each - 1, "free here"}); });
+    EXPECT_TRUE(two.message().starts_with(
+        strf("mesh.offload=%s needs %s of the host's memory for each of 2 ranks; %s is free here\n",
+             enum_name(offload), format_bytes(each).c_str(), format_bytes(2 * each - 1).c_str())))
+        << two.message();
+    EXPECT_EQ(two.hint(),
+              std::string("mesh.offload=none where the device has room; a host with more memory; ") +
+                  (offload == Offload::kParameters
+                       ? "more ranks on several hosts, each with a smaller piece"
+                       : "mesh.zero=1 shares the state out among ranks on several hosts"));
+    const Error one = error_of([&] { require_host_room(plan, 1000, 1, {each - 1, "free"}); });
+    EXPECT_EQ(one.message().find("for each of"), std::string::npos) << one.message();
+    EXPECT_NE(one.message().find("images being loaded"), std::string::npos) << one.message();
+  }
 }
 
 }  // namespace
