@@ -1,0 +1,145 @@
+// Edges of passes on programs made by hand: batches through stages, what stays on the device of an update,
+// the first node of a program, types that do not join.
+#include <gtest/gtest.h>
+
+#include <map>
+
+#include "graph/builder.h"
+#include "ops/bias.h"
+#include "ops/collective.h"
+#include "ops/elementwise.h"
+#include "ops/gelu.h"
+#include "ops/linear.h"
+#include "ops/turn.h"
+#include "ops/update/control.h"
+#include "ops/update/sgd.h"
+#include "passes/offload.h"
+#include "passes/passes.h"
+#include "passes/pipeline_turns.h"
+#include "passes/precision.h"
+#include "passes/stages.h"
+#include "passes/tiny_training.h"
+
+namespace vitrail::pass_edges {
+namespace {
+
+// A batch goes forward through three stages, and what comes out goes back to each of them.
+TEST(BatchStages, EveryOneGetsTheOutputs) {
+  const Program whole = record_vit(tiny_vit(6), {.batch = 2});
+  std::map<std::tuple<int, int, int>, int> sent, received;
+  for (int s = 0; s < 3; ++s) {
+    const Program program = stage_of(whole, {.begins = {2, 4}}, {{1, 1, 1, 3}, s}, StageOf::kBatch);
+    check_exchanges(program);  // what is sent is waited for
+    ASSERT_EQ(program.outputs.size(), 1u);
+    EXPECT_EQ(program.outputs[0].name, "logits");
+    EXPECT_EQ(program.values[program.outputs[0].value].name, s == 2 ? "head" : "head.receive");
+    for (const Node& node : program.nodes) {
+      EXPECT_FALSE(is<TurnOp>(*node.op));
+      const CollectiveOp* op = as_collective(*node.op);
+      if (!op) continue;
+      const bool sends = op->form().kind == CollectiveKind::kSend;
+      EXPECT_EQ(op->form().started, sends);
+      EXPECT_TRUE(node.name.ends_with(sends ? ".send" : ".receive")) << node.name;
+      ++(sends ? sent[{s, op->form().peer, op->form().channel}]
+               : received[{op->form().peer, s, op->form().channel}]);
+    }
+  }
+  EXPECT_EQ(sent, received);
+  EXPECT_EQ(sent, (std::map<std::tuple<int, int, int>, int>{
+                      {{0, 1, 0}, 1}, {{1, 2, 0}, 1}, {{2, 1, 1}, 1}, {{1, 0, 1}, 1}}));
+}
+
+TEST(SplitUpdates, ControlHostAndGatherAreApart) {
+  Builder b;
+  b.set_phase(Phase::kUpdate);
+  const TensorDesc desc{DType::kF32, {{'W', 32}}}, one{DType::kF64, {{'Z', 1}}};
+  const ValueId hyper = b.input("hyper", hyper_desc()), sum = b.state("grad/p", desc, Category::kGradients);
+  const ValueId squares = b.add<SquareSumOp>({sum}, "squares");
+  const ValueId control = b.add<StepControlOp>(
+      {squares, hyper, b.state("scale", one, Category::kOptimizer),
+       b.state("counters", {DType::kF64, {{'Z', kUpdateCounters}}}, Category::kOptimizer)},
+      "control", 0.0, LossScaleRule{});
+  const ValueId param = b.parameter("p", desc);
+  b.add_all<SgdUpdateOp>({param, sum, control}, "p", UpdateScale{}, 0.0, false);
+  b.add_all<CollectiveOp>({param}, "gather",
+                          CollectiveOp::Form{.kind = CollectiveKind::kAllGather,
+                                             .axes = Axis::kData,
+                                             .counts = {16, 16},
+                                             .in_place = true,
+                                             .started = true});
+  b.add_all<WaitOp>({param}, "wait");
+  b.output("control", control);
+  const UpdateParts parts = split_update(b.finish());
+  const auto names = [](const Program& program) {
+    std::vector<std::string> list;
+    for (const Node& node : program.nodes) list.push_back(node.name);
+    return list;
+  };
+  using Names = std::vector<std::string>;
+  EXPECT_EQ(names(parts.control), (Names{"squares", "control"}));
+  EXPECT_EQ(names(parts.host), (Names{"p"}));
+  EXPECT_EQ(names(parts.gather), (Names{"gather", "wait"}));
+  EXPECT_EQ(parts.control.outputs.size(), 1u);
+  EXPECT_TRUE(parts.host.outputs.empty());
+}
+
+TEST(SplitUpdates, ValuesKnowTheirParameter) {
+  const std::pair<const char*, const char*> rows[] = {
+      {"blocks.0.w", "blocks.0.w"},          {"grad/blocks.0.w", "blocks.0.w"},
+      {"grad/blocks.0.w#own", "blocks.0.w"}, {"ema/blocks.0.w", "blocks.0.w"},
+      {"optim/blocks.0.w/m", "blocks.0.w"},  {"blocks.0.w@bf16", "blocks.0.w"},
+      {"blocks.0.w@bf16#own", "blocks.0.w"}, {"optim/scale", "optim/scale"}};
+  for (const auto& [value, owner] : rows) EXPECT_EQ(owner_of(value), owner);
+}
+
+// A GEMM, its bias and its gelu as the first nodes of a program, and the gradient of the gelu.
+TEST(FirstNodes, AreSeenLikeOthers) {
+  Builder b;
+  const Dim rows('B', 4), in('D', 8), hidden('F', 16);
+  const TensorDesc weight{DType::kF32, {hidden, in}};
+  const ValueId w = b.parameter("w", weight);
+  const ValueId made = b.add<LinearOp>({b.input("x", {DType::kF32, {rows, in}}), w}, "linear");
+  const ValueId biased = b.add<BiasOp>({made, b.parameter("b", {DType::kF32, {hidden}})}, "bias");
+  b.output("y", b.add<GeluOp>({biased}, "gelu", false));
+  const ValueId dy = b.add<LinearDxOp>(
+      {b.input("dz", {DType::kF32, {rows, {'K', 3}}}), b.parameter("w2", {DType::kF32, {{'K', 3}, hidden}})},
+      "dx");
+  b.output("dh", b.add<GeluGradOp>({biased, dy}, "grad", false));
+  const Program kept = keep_slopes(b.finish(), [](const Op&, DescSpan) { return true; });
+  EXPECT_EQ(count_kinds(kept)["gelu_slope"], 1);
+  EXPECT_EQ(count_kinds(kept)["gelu_slope_grad"], 1);
+}
+
+TEST(JoinedRows, AreOfF32) {
+  for (const DType residual : {DType::kF32, DType::kBF16}) {
+    Builder b;
+    const Dim rows('B', 4), width('D', 8);
+    const TensorDesc x{DType::kF32, {rows, width}};
+    const ValueId summed = b.add<CollectiveOp>(
+        {b.add<TanhOp>({b.input("x", x)}, "tanh")}, "sum",
+        CollectiveOp::Form{.kind = CollectiveKind::kAllReduce, .axes = Axis::kTensor, .counts = {32}});
+    const ValueId biased = b.add<BiasOp>({summed, b.parameter("b", {DType::kF32, {width}})}, "bias");
+    b.output("y", b.add<AddOp>({b.input("residual", {residual, {rows, width}}), biased}, "add"));
+    RewriteTraits traits;
+    traits.residual_rows = true;
+    EXPECT_EQ(count_kinds(fuse(b.finish(), traits)).contains("residual_rows"), residual == DType::kF32);
+  }
+}
+
+TEST(PassEdges, NothingIsNoPipelineAndNoSegment) {
+  for (const PipelineShape& none : {PipelineShape{PipelineSchedule::k1F1B, 0, 1, 1},
+                                    {PipelineSchedule::k1F1B, 1, 0, 1},
+                                    {PipelineSchedule::k1F1B, 1, 1, 0}})
+    EXPECT_THROW(pipeline_turns(none), Error);
+  EXPECT_THROW(recompute(record_step(tiny_vit(2)), {Recompute::kBlock, 0}), Error);
+}
+
+// What is cast for an output belongs to no block, as what stands outside of them.
+TEST(PassEdges, CastsOutsideOfBlocksHaveNone) {
+  const PrecisionOptions low{.compute = DType::kBF16, .residual = DType::kBF16, .keep_masters = false};
+  for (const Node& node : precision(record_vit(tiny_vit(2), {.batch = 2}), low).program.nodes)
+    EXPECT_TRUE(node.block >= -1 && node.block < 2) << node.name;
+}
+
+}  // namespace
+}  // namespace vitrail::pass_edges

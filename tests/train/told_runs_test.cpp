@@ -1,0 +1,190 @@
+// Sentences of runs and evaluations, with the numbers that they name.
+#include <gtest/gtest.h>
+
+#include "train/config_io.h"
+#include "train/eval_data.h"
+#include "train/helpers/stepped.h"
+#include "train/helpers/tiny_run.h"
+#include "train/run_folder.h"
+#include "train/run_plan.h"
+#include "train/world.h"
+
+namespace vitrail::testing {
+namespace {
+
+constexpr auto kNone = std::string::npos;
+
+TEST(ToldRuns, WhereARunBegins) {
+  const WorkFolder work;
+  const Ran first = train(tiny_config(2), work / "run", {.resume = ResumeMode::kNewest});
+  EXPECT_TRUE(first.noted("no checkpoint to resume from: starting from the beginning"));
+  EXPECT_EQ(first.events_of("resume"), 0);
+  const Ran second = train(tiny_config(3), work / "run", {.resume = ResumeMode::kNewest});
+  EXPECT_TRUE(second.told("resume", "resumed at step 2"));
+  std::filesystem::remove_all(work / "run/checkpoints");
+  Ran ran;
+  const Error error = train_error(ran, tiny_config(4), work / "run", {.resume = ResumeMode::kNewest});
+  EXPECT_EQ(error.kind(), ErrorKind::kData);
+  EXPECT_EQ(error.message(), (work / "run") + " holds a run's log and best/ but no checkpoint");
+}
+
+TEST(ToldRuns, WhyACheckpointIsNotTaken) {
+  const WorkFolder work;
+  train(tiny_config(2), work / "run");
+  for (const int64_t step : CheckpointStore(work / "run").steps())
+    write_file(CheckpointStore(work / "run").folder_of(step) + "/manifest.json", "{");
+  for (const ResumeMode mode : {ResumeMode::kNewest, ResumeMode::kStrict}) {
+    Ran ran;
+    const Error error = train_error(ran, tiny_config(3), work / "run", {.resume = mode});
+    EXPECT_EQ(error.kind(), ErrorKind::kData);
+    EXPECT_EQ(error.hint(), "no other is left; to begin again, remove " + (work / "run/checkpoints") +
+                                " or name another folder");
+  }
+}
+
+TEST(ToldRuns, FoldersThatAreNoRunsAreNamed) {
+  const WorkFolder work;
+  write_file(work / "file", "x");
+  EXPECT_EQ(error_of([&] { RunFolder(work / "file"); }).message(),
+            (work / "file") + " is a file, and a run needs a folder");
+  std::filesystem::create_directories(work / "mine");
+  write_file(work / "mine/notes.txt", "x");
+  const Error error = error_of([&] { RunFolder(work / "mine"); });
+  EXPECT_EQ(error.kind(), ErrorKind::kWrite);
+  EXPECT_EQ(
+      error.message(),
+      (work / "mine") + " holds \"notes.txt\", which no run has made: a run would write over what is there");
+  EXPECT_EQ(error.hint(), "name a folder that is empty or does not exist, with --out");
+}
+
+TEST(ToldRuns, WhatCannotBeComparedWithOneRank) {
+  const WorkFolder work;
+  const auto refused = [&](const TrainConfig& config, int ranks) {
+    return error_of([&] {
+      run_ranks({.worlds = ranks == 1 ? open_world({.ranks = 1, .variables = {}}).ranks
+                                      : thread_communicators(ranks),
+                 .mesh = resolved(config.mesh, ranks),
+                 .device = [](int) { return cpu_device(1); },
+                 .sharing = ranks},
+                [&](RankContext& rank) {
+                  TrainPlace place{work / "run", ResumeMode::kFresh, "test"};
+                  place.check_whole = true;
+                  Trainer(config, place, cpu_backend(), rank, {});
+                });
+    });
+  };
+  TrainConfig config = tiny_config(1);
+  const Error alone = refused(config, 1);
+  EXPECT_EQ(alone.kind(), ErrorKind::kUsage);
+  EXPECT_NE(alone.message().find("compares the ranks of a run with one; this run has one rank alone"), kNone);
+  config.mesh.pp = 2, config.train.accumulation = 2;
+  EXPECT_NE(refused(config, 2).message().find("does not know pipelines; mesh.pp is 2, expected 1"), kNone);
+  config = tiny_config(1), config.mesh.offload = Offload::kOptimizer;
+  EXPECT_NE(refused(config, 2).message().find("which with mesh.offload=optimizer are copies"), kNone);
+}
+
+TEST(ToldRuns, HowRanksAreStarted) {
+  const auto set = [](std::map<std::string, std::string> values) {
+    return [values = std::move(values)](const char* name) {
+      const auto found = values.find(name);
+      return found == values.end() ? nullptr : found->second.c_str();
+    };
+  };
+  const Error srun = error_of([&] {
+    open_world(
+        {.ranks = 1,
+         .variables = set({{"SLURM_STEP_ID", "0"}, {"SLURM_PROCID", "1"}, {"SLURM_STEP_NUM_TASKS", "2"}})});
+  });
+  EXPECT_EQ(srun.kind(), ErrorKind::kUsage);
+  EXPECT_EQ(srun.hint(), "srun --mpi=pmix ...");
+  const Error both = error_of([&] {
+    open_world({.ranks = 3, .variables = set({{"OMPI_COMM_WORLD_SIZE", "2"}})});
+  });
+  EXPECT_EQ(both.message(), "--ranks 3 under mpirun: a process is one rank there; leave --ranks out");
+}
+
+TEST(ToldRuns, ConfigsThatAreNone) {
+  const Error list = error_of([] { train_config_from_json(Json::array(), "c.json"); });
+  EXPECT_EQ(list.message(), "c.json holds array; expected a training config, which is one object");
+  const Error key = error_of([] { train_config_from_json({{"train", {{"bacth", 3}}}}, "c.json"); });
+  EXPECT_EQ(key.kind(), ErrorKind::kConfig);
+  EXPECT_EQ(key.message(), "c.json: a training config has no key 'train.bacth'");
+  EXPECT_NE(key.hint().find("train.batch"), kNone) << key.hint();
+  const Error sizes = error_of([] {
+    train_config_from_json({{"model", {{"image", 32}, {"image_width", 48}}}}, "c.json");
+  });
+  EXPECT_EQ(sizes.message(), "model.image is 32 and model.image_width is 48: which of them?");
+  const Error none =
+      error_of([] { read_train_config("nowhere.json", [](const std::string& name) { return name; }); });
+  EXPECT_EQ(none.kind(), ErrorKind::kConfig);
+  EXPECT_EQ(none.hint(), "check the path of the config");
+}
+
+TEST(ToldRuns, PlansSayWhatTheyAssume) {
+  TrainConfig config = tiny_config(1);
+  config.mesh.dp = 2, config.mesh.balance = {"auto"};
+  const RunPlan plan(config, {}, cpu_backend(), planned_cpu_device(1, "avx2"));
+  EXPECT_EQ(plan.notes().back(), "mesh.balance=auto is measured when a run starts; planned with even shares");
+  EXPECT_EQ(plan.needs().size(), 2u);
+  EXPECT_EQ(plan.needs()[1].rank, 1);
+  EXPECT_EQ(plan.needs()[1].images, 4);
+  EXPECT_EQ(
+      error_of([&] { RunPlan(tiny_config(1), 0, cpu_backend(), planned_cpu_device(1, "avx2")); }).message(),
+      "training needs classes, and the model has no head: --classes says how many");
+}
+
+class ToldEvaluation : public ::testing::Test {
+ protected:
+  ToldEvaluation() { train(tiny_config(1), run_); }
+  EvalData open(const std::string& model, const std::string& data, const std::string& part) {
+    said_.clear();
+    return open_eval_data({model, data, part, [](const std::string& name) { return name; },
+                           [this](const std::string& text) { said_.push_back(text); }});
+  }
+  WorkFolder work_;
+  std::string run_ = work_ / "run", best_ = work_ / "run/best", data_ = tiny_config(1).data.train;
+  std::vector<std::string> said_;
+};
+
+TEST_F(ToldEvaluation, WhichImagesWereSeen) {
+  const EvalData own = open(run_, "", "");
+  EXPECT_EQ(own.part, "val");
+  EXPECT_EQ(own.name, data_);
+  ASSERT_TRUE(own.seen);
+  EXPECT_EQ(own.seen->found, 0);
+  EXPECT_TRUE(said_.empty());
+  const EvalData again = open(best_, data_, "train");
+  EXPECT_EQ(again.part, "train");
+  EXPECT_EQ(said_, std::vector<std::string>{
+                       "warning: the model has learned from 100.00 % of these images: the result "
+                       "says little about new ones"});
+  EXPECT_EQ(again.seen->share(), 1);
+  EXPECT_EQ(open(best_, data_, "all").part, "all");
+  EXPECT_EQ(said_.size(), 1u);
+  EXPECT_EQ(open(best_, data_, "val").part, "val");
+  EXPECT_EQ(open(best_, data_, "").part, "val") << "its own validation part";
+}
+
+TEST_F(ToldEvaluation, WhatIsNotKnownIsSaid) {
+  const Error missing = error_of([&] { open(best_, "", ""); });
+  EXPECT_EQ(missing.kind(), ErrorKind::kUsage);
+  EXPECT_EQ(missing.message(), "--data is missing: which images?");
+  std::filesystem::copy(best_, work_ / "alone", std::filesystem::copy_options::recursive);
+  const EvalData marked = open(work_ / "alone", data_, "train");
+  ASSERT_EQ(said_.size(), 1u);
+  const int64_t images = marked.set->size();
+  EXPECT_EQ(
+      said_[0],
+      strf("warning: the model has learned from 100.00 %% (%d of %d training images that the model keeps "
+           "a mark of) of these images: the result says little about new ones",
+           static_cast<int>(images), static_cast<int>(images)));
+  std::filesystem::remove(work_ / "alone/manifest.json");
+  const EvalData unknown = open(work_ / "alone", data_, "train");
+  EXPECT_FALSE(unknown.seen);
+  EXPECT_EQ(said_, std::vector<std::string>{
+                       "whether the model has learned from these images is not known: nothing beside "
+                       "it says what it was trained on"});
+}
+
+}  // namespace
+}  // namespace vitrail::testing
