@@ -8,25 +8,11 @@
 #include "dist/nccl/device_ranks.h"
 #include "dist/nccl_world.h"
 #include "dist/ranks.h"
+#include "gpu_mesh.h"
 #include "runtime/collective_runners.h"
-#include "train/device_transport.h"
 
 namespace vitrail {
 namespace {
-
-DeviceInfo gpu_of(int rank) {
-  return cuda_device(rank % static_cast<int>(cuda_report().gpus.size()));
-}
-
-MeshDevices on_gpu(MeshTransport transport) {
-  return {.backend = &cuda_backend(),
-          .info = gpu_of(0),
-          .open = [] { return open_cuda_device(gpu_of(0)); },
-          .join =
-              [transport](RankContext& rank, MeshCommunicators& ranks) {
-                join_devices(rank, ranks, transport, [](const char* name) { return std::getenv(name); });
-              }};
-}
 
 std::string nccl_problem() {
   if (std::string problem = cuda_report().problem; !problem.empty()) return problem;

@@ -1,12 +1,13 @@
-// Memory of drawn training steps: what is planned is allocated, to the byte, on every rank. 30 draws; 300
-// with VITRAIL_TEST_LONG in the environment. A draw follows from its number alone.
+// Memory of drawn training steps: what is planned is allocated, to the byte, on every rank. On processors 30
+// draws, 300 with VITRAIL_TEST_LONG in the environment; on a GPU 100. A draw follows from its number alone.
 #include <gtest/gtest.h>
 
 #include <cstdlib>
 
 #include "base/error.h"
 #include "base/rng.h"
-#include "mesh_run.h"
+#include "cuda_test.h"
+#include "gpu_mesh.h"
 #include "optim/optimizer.h"
 
 namespace vitrail {
@@ -36,9 +37,33 @@ const std::vector<MeshSizes> kMeshes = {{1, 1, 1, 1}, {2, 1, 1, 1}, {3, 1, 1, 1}
                                         {1, 2, 1, 1}, {1, 3, 1, 1}, {2, 2, 1, 1}, {1, 1, 2, 1},
                                         {2, 1, 2, 1}, {1, 2, 2, 1}, {1, 1, 1, 2}, {2, 1, 1, 2}};
 
-VitConfig drawn_model(Draw& draw) {
+// Choices that a processor and a GPU have apart. A GPU runs no pipeline.
+struct Choices {
+  std::vector<MeshSizes> meshes;
+  std::vector<int64_t> head_sizes;
+  std::vector<std::pair<DType, Arithmetic>> types;
+};
+
+Choices on_processors() {
+  return {kMeshes,
+          {4, 8, 16},
+          {{DType::kF32, Arithmetic::kExact},
+           {DType::kBF16, Arithmetic::kExact},
+           {DType::kF16, Arithmetic::kExact}}};
+}
+
+Choices on_one_gpu() {
+  Choices choices = on_processors();
+  std::erase_if(choices.meshes, [](const MeshSizes& mesh) { return mesh[3] > 1; });
+  choices.head_sizes = {16, 32, 64};
+  choices.types.insert(choices.types.end(),
+                       {{DType::kF32, Arithmetic::kTF32}, {DType::kBF16, Arithmetic::kFp8}});
+  return choices;
+}
+
+VitConfig drawn_model(Draw& draw, const Choices& choices) {
   VitConfig m = usual_step(DType::kF32).model;
-  m.heads = draw.of<int64_t>({6, 12}), m.width = m.heads * draw.of<int64_t>({4, 8, 16});
+  m.heads = draw.of<int64_t>({6, 12}), m.width = m.heads * draw.of(choices.head_sizes);
   m.depth = draw.of<int64_t>({2, 3, 4}), m.mlp = m.width * draw.of<int64_t>({2, 3, 4});
   m.patch = draw.of<int64_t>({4, 8});
   m.image_height = m.image_width = m.patch * draw.of<int64_t>({2, 3, 5, 7});
@@ -47,8 +72,8 @@ VitConfig drawn_model(Draw& draw) {
 }
 
 // How a step computes, and what each rank keeps of it.
-void draw_step(Draw& draw, const MeshSizes& mesh, StepConfig& step) {
-  step.precision.compute = draw.of<DType>({DType::kF32, DType::kBF16, DType::kF16});
+void draw_step(Draw& draw, const Choices& choices, const MeshSizes& mesh, StepConfig& step) {
+  std::tie(step.precision.compute, step.arithmetic) = draw.of(choices.types);
   step.precision.residual = draw.of<int>({0, 1}) ? step.precision.compute : DType::kF32;
   step.optim.name = draw.of(optimizer_names());
   step.optim.moment_dtype = draw.of<MomentDType>({MomentDType::kMaster, MomentDType::kBF16});
@@ -59,20 +84,21 @@ void draw_step(Draw& draw, const MeshSizes& mesh, StepConfig& step) {
   step.whole_sums = step.zero >= 2 && draw.of<int>({0, 1}) == 1;
 }
 
-DrawnStep drawn(uint64_t number) {
+DrawnStep drawn(uint64_t number, const Choices& choices) {
   Draw draw(number);
-  const MeshSizes mesh = draw.of(kMeshes);
-  const VitConfig model = drawn_model(draw);
+  const MeshSizes mesh = draw.of(choices.meshes);
+  const VitConfig model = drawn_model(draw, choices);
   const auto accumulation = draw.of<int64_t>({1, 2, 3}), micro = draw.of<int64_t>({8, 10, 16});
   StepConfig step = usual_step(DType::kF32);
   step.model = model;
-  draw_step(draw, mesh, step);
-  const std::string text =
-      strf("draw %d: %s, %lld wide, %lld deep, %lld px, %s, %s, recompute %s, ZeRO %d, %lld x %lld images",
-           static_cast<int>(number), to_string(Mesh{mesh}).c_str(), static_cast<long long>(model.width),
-           static_cast<long long>(model.depth), static_cast<long long>(model.image_height),
-           to_string(step.precision.compute), step.optim.name.c_str(), enum_name(step.recompute.level),
-           step.zero, static_cast<long long>(accumulation), static_cast<long long>(micro));
+  draw_step(draw, choices, mesh, step);
+  const std::string text = strf(
+      "draw %d: %s, %lld wide, %lld deep, %lld px, %s, %s, %s, recompute %s, ZeRO %d, %lld x %lld images",
+      static_cast<int>(number), to_string(Mesh{mesh}).c_str(), static_cast<long long>(model.width),
+      static_cast<long long>(model.depth), static_cast<long long>(model.image_height),
+      to_string(step.precision.compute), enum_name(step.arithmetic), step.optim.name.c_str(),
+      enum_name(step.recompute.level), step.zero, static_cast<long long>(accumulation),
+      static_cast<long long>(micro));
   return {{.name = "drawn",
            .mesh = mesh,
            .change = [step](StepConfig& usual) { usual = step; },
@@ -81,21 +107,41 @@ DrawnStep drawn(uint64_t number) {
           text};
 }
 
+// Returns the number of ranks.
+size_t expect_as_planned(const DrawnStep& step, const MeshDevices& devices) {
+  SCOPED_TRACE(step.text);
+  const MeshOutcome outcome = run_mesh(step.run, DType::kF32, 1, devices);
+  if (testing::Test::HasFailure()) return 0;
+  for (size_t rank = 0; rank < outcome.planned.size(); ++rank) {
+    EXPECT_GT(outcome.planned[rank], 0u);
+    EXPECT_EQ(outcome.planned[rank], outcome.allocated[rank]) << "rank " << rank;
+    if (devices.join) EXPECT_EQ(outcome.planned_locked[rank], outcome.locked[rank]) << "page-locked";
+  }
+  return outcome.planned.size();
+}
+
 TEST(RandomMemory, PlannedIsAllocatedToTheByte) {
   const uint64_t draws = std::getenv("VITRAIL_TEST_LONG") ? 300 : 30;
   size_t ranks = 0;
   for (uint64_t number = 0; number < draws; ++number) {
-    const DrawnStep step = drawn(number);
-    SCOPED_TRACE(step.text);
-    const MeshOutcome outcome = run_mesh(step.run, DType::kF32, 1);
+    ranks += expect_as_planned(drawn(number, on_processors()), {});
     ASSERT_FALSE(HasFailure());
-    for (size_t rank = 0; rank < outcome.planned.size(); ++rank, ++ranks) {
-      EXPECT_GT(outcome.planned[rank], 0u);
-      EXPECT_EQ(outcome.planned[rank], outcome.allocated[rank]) << "rank " << rank;
-    }
   }
   RecordProperty("ranks", static_cast<int>(ranks));
 }
+
+// Ten draws a test, so that several processes share them out.
+class CudaRandomMemory : public CudaTest, public testing::WithParamInterface<uint64_t> {};
+
+TEST_P(CudaRandomMemory, PlannedIsAllocatedToTheByte) {
+  const MeshDevices devices = on_gpu(MeshTransport::kStaged);
+  size_t ranks = 0;
+  for (uint64_t number = 10 * GetParam(); number < 10 * GetParam() + 10; ++number)
+    ranks += expect_as_planned(drawn(1000 + number, on_one_gpu()), devices);
+  RecordProperty("ranks", static_cast<int>(ranks));
+}
+
+INSTANTIATE_TEST_SUITE_P(Gpu, CudaRandomMemory, testing::Range<uint64_t>(0, 10));
 
 }  // namespace
 }  // namespace vitrail
