@@ -7,10 +7,13 @@
 Every case is planned with `plan --target` first, from the device file alone, and run afterwards with `bench infer`
 or `bench train`. The fixed cases are those a cost model may be developed with; `--seed N` draws others from
 Ti to H, 1 to 512 images, 224 to 1,024 px, which stay unseen until then. A case whose predicted step is longer than
---longest seconds is replaced by the next draw. On a machine with other work, `--against min` compares with the
-fastest run instead of the median, since other work only ever slows a run down.
+--longest seconds is replaced by the next draw. All cases are planned before the first is run, --jobs at once. On a machine
+with other work, `--against min` compares with the fastest run instead of the median, since other work only ever slows a
+run down. --out keeps the results as far as they have come, also when --limit or a kill ends them.
 """
 import argparse
+import concurrent.futures
+import itertools
 import json
 import random
 import statistics
@@ -60,7 +63,7 @@ def predict(case, args, dtype):
         words.append("--train")
     plan = call(args.vitrail, words)
     fits = plan["memory"]["peak"] <= 0.9 * plan["memory_available"]
-    return plan["update_s"] if case[3] else plan["run_s"], fits
+    return {"case": case, "dtype": dtype, "seconds": plan["update_s"] if case[3] else plan["run_s"], "fits": fits}
 
 
 def measure(case, args, dtype, expected):
@@ -74,11 +77,12 @@ def measure(case, args, dtype, expected):
     return answer["ms_median"] / 1e3, answer["ms_min"] / 1e3, answer.get("peak_gflops", 0)
 
 
-def drawn(args, count):
+def drawn(args):
+    """Draws without end, each once."""
     source = random.Random(args.seed)
     kind = "cuda" if args.device.startswith("cuda") else "cpu"
     seen = set()
-    while len(seen) < 10_000 and count > 0:
+    while len(seen) < 10_000:
         case = (source.choice(list(MODELS)), source.choice(PIXELS), source.choice(BATCHES[kind]),
                 source.random() < 0.5)
         dtype = source.choice(args.dtype)
@@ -88,47 +92,62 @@ def drawn(args, count):
         yield case, dtype
 
 
-def cases_of(args):
-    """The fixed cases, or draws that fit the device and the time."""
-    if args.seed is None:
-        fixed = FIXED_GPU if args.device.startswith("cuda") else FIXED
-        for dtype in args.dtype:
-            for case in fixed[:args.cases]:
-                if dtype == "int8" and case[3]:
-                    continue
-                yield case, dtype, *predict(case, args, dtype)
-        return
-    left = args.cases
-    for case, dtype in drawn(args, left):
-        predicted, fits = predict(case, args, dtype)
-        if not fits or predicted > args.longest:
-            continue
-        yield case, dtype, predicted, fits
-        left -= 1
-        if left == 0:
-            return
+def fixed(args):
+    cases = FIXED_GPU if args.device.startswith("cuda") else FIXED
+    return [(case, dtype) for dtype in args.dtype for case in cases[:args.cases] if dtype != "int8" or not case[3]]
 
 
-def run(args):
+def planned_cases(args):
+    """The fixed cases, or the first draws that fit the device and the time; all predicted."""
+    with concurrent.futures.ThreadPoolExecutor(args.jobs) as pool:
+        def plan(cases):
+            return list(pool.map(lambda one: predict(one[0], args, one[1]), cases))
+        if args.seed is None:
+            return plan(fixed(args))
+        chosen, source = [], drawn(args)
+        while len(chosen) < args.cases:
+            batch = list(itertools.islice(source, args.cases))
+            if not batch:
+                break
+            chosen += [one for one in plan(batch) if one["fits"] and one["seconds"] <= args.longest]
+        return chosen[:args.cases]
+
+
+def name_of(one, args):
+    model, _, batch, training = one["case"]
+    pixels = words_of(one["case"], args, one["dtype"])[1]
+    return f"{model} {pixels} px, batch {batch}, {'train' if training else 'infer'}, {one['dtype']}"
+
+
+def run(args, keep):
     rows, begin = [], time.time()
-    for case, dtype, predicted, _ in cases_of(args):
+    for one in planned_cases(args):
         if time.time() - begin > args.limit:
             print(f"stopped after {args.limit} s", file=sys.stderr)
             break
-        model, pixels, batch, training = case
-        name = f"{model} {words_of(case, args, dtype)[1]} px, batch {batch}, {'train' if training else 'infer'}, {dtype}"
+        name, predicted = name_of(one, args), one["seconds"]
         try:
-            median, least, peak = measure(case, args, dtype, predicted)
+            median, least, peak = measure(one["case"], args, one["dtype"], predicted)
         except RuntimeError as problem:
             print(f"{name}: left out: {problem}", file=sys.stderr)
             continue
         against = least if args.against == "min" else median
         rows.append({"case": name, "predicted_s": predicted, "median_s": median, "min_s": least,
                      "spread": median / least - 1, "peak_gflops": peak, "error": predicted / against - 1})
+        keep(rows)
         if not args.json:
             print(f"{name:45} predicted {predicted * 1e3:10.3f} ms   measured {median * 1e3:10.3f} ms "
                   f"(min {least * 1e3:10.3f})   {100 * rows[-1]['error']:+6.1f} %", flush=True)
     return rows
+
+
+def summary_of(rows, args):
+    errors = sorted(abs(row["error"]) for row in rows)
+    return {"cases": rows, "target": args.target, "device": args.device, "threads": args.threads,
+            "seed": args.seed, "against": args.against, "count": len(rows),
+            "median_error": statistics.median(errors) if errors else None,
+            "worst_error": errors[-1] if errors else None,
+            "median_spread": statistics.median([row["spread"] for row in rows]) if rows else None}
 
 
 def print_together(paths):
@@ -156,6 +175,8 @@ def main():
     parser.add_argument("--longest", type=float, default=20, help="seconds of the longest step drawn")
     parser.add_argument("--limit", type=float, default=3600, help="seconds for all cases")
     parser.add_argument("--against", choices=["median", "min"], default="median")
+    parser.add_argument("--jobs", type=int, default=1, help="plans at once")
+    parser.add_argument("--out", type=Path, help="a file for the results, written after every case")
     parser.add_argument("--json", action="store_true")
     args = parser.parse_args()
     if args.together:
@@ -163,13 +184,13 @@ def main():
     if not args.target:
         parser.error("--target is missing: the device file of this machine")
     args.dtype = args.dtype or ["f32"]
-    rows = run(args)
-    errors = sorted(abs(row["error"]) for row in rows)
-    summary = {"cases": rows, "target": args.target, "device": args.device, "threads": args.threads,
-               "seed": args.seed, "against": args.against, "count": len(rows),
-               "median_error": statistics.median(errors) if errors else None,
-               "worst_error": errors[-1] if errors else None,
-               "median_spread": statistics.median([row["spread"] for row in rows]) if rows else None}
+
+    def keep(rows):
+        if args.out:
+            args.out.write_text(json.dumps(summary_of(rows, args), indent=1) + "\n")
+
+    rows = run(args, keep)
+    summary = summary_of(rows, args)
     if args.json:
         print(json.dumps(summary, indent=1))
     elif rows:
