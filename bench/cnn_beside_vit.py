@@ -1,9 +1,10 @@
 #!/usr/bin/env python3
 """A CNN timed beside a ViT on one GPU: torchvision's ResNets and timm's ViTs through torch.compile, and the same ViTs in
-Vitrail; the same images (3 x 224 x 224, a batch that stays on the GPU), bf16 products over f32 weights, AdamW. A process a
-side, rounds alternate, medians. Prints the step, images a second, FLOPs of an image and the time of an epoch of 50,000.
+Vitrail; the same images (3 x 224 x 224, a batch that stays on the GPU), bf16 products over f32 weights, AdamW. torch has a
+process a model, which compile at once and then wait for their turns; rounds alternate, medians. Prints the step, images a
+second, FLOPs of an image and the time of an epoch of 50,000.
 
-    python bench/cnn_beside_vit.py --vitrail build/release/vitrail [--batch 128] [--rounds 3] [--json FILE]
+    python bench/cnn_beside_vit.py --vitrail build/release/vitrail [--batch 128] [--rounds 3] [--models NAME ...] [--json FILE]
 """
 import argparse
 import json
@@ -19,7 +20,7 @@ EPOCH = 50000
 
 
 def torch_step(name, batch, seconds):
-    """Runs in a process of its own; prints one JSON object."""
+    """Runs in a process of its own: prints what the model is, then the time of each turn, a JSON object a line."""
     import torch
     import torch.utils.flop_counter
     torch.set_float32_matmul_precision("high")
@@ -49,27 +50,79 @@ def torch_step(name, batch, seconds):
 
     for _ in range(8):
         step()
-    times, end = [], time.perf_counter() + seconds
-    while time.perf_counter() < end:
-        start = time.perf_counter()
-        step()
-        times.append(1e3 * (time.perf_counter() - start))
-    print(json.dumps({"ms": statistics.median(times), "gmacs": counter.get_total_flops() / 4e9,
-                      "parameters": sum(p.numel() for p in net.parameters()),
-                      "bytes": torch.cuda.max_memory_allocated()}))
+    print(json.dumps({"gmacs": counter.get_total_flops() / 4e9, "parameters": sum(p.numel() for p in net.parameters()),
+                      "bytes": torch.cuda.max_memory_allocated()}), flush=True)
+    for _ in sys.stdin:  # a line is a turn
+        times, end = [], time.perf_counter() + seconds
+        while time.perf_counter() < end:
+            start = time.perf_counter()
+            step()
+            times.append(1e3 * (time.perf_counter() - start))
+        print(json.dumps({"ms": statistics.median(times)}), flush=True)
 
 
-def run_torch(name, args):
-    command = [sys.executable, __file__, "--worker", name, "--batch", str(args.batch), "--seconds", str(args.seconds)]
-    return json.loads(subprocess.run(command, capture_output=True, text=True, check=True).stdout)
+class TorchModel:
+    """A process that has compiled a model and times it when asked."""
+
+    def __init__(self, name, args):
+        command = [sys.executable, __file__, "--worker", name, "--batch", str(args.batch), "--seconds", str(args.seconds)]
+        self.process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+
+    def read(self):
+        line = self.process.stdout.readline()
+        if not line:
+            raise RuntimeError("a torch process ended: see its words above")
+        return json.loads(line)
+
+    def ready(self):
+        self.facts = self.read()
+        return self
+
+    def ms(self):
+        self.process.stdin.write("\n")
+        self.process.stdin.flush()
+        return self.read()["ms"]
+
+    def end(self):
+        self.process.stdin.close()
+        self.process.wait()
 
 
-def run_vitrail(name, args):
-    command = [args.vitrail, "bench", "train", "-m", name, "--weights", "rule", "--device", "cuda", "--dtype", "bf16",
-               "--classes", "10", "--batch", str(args.batch), "--set", "optim.name=adamw", "--set", "optim.clip_norm=0",
-               "--seconds", str(args.seconds), "--json", "--quiet"]
-    found = json.loads(subprocess.run(command, capture_output=True, text=True, check=True).stdout)
-    return {"ms": found["ms_median"], "gmacs": None, "parameters": None, "bytes": found["memory_peak"]}
+class VitrailModel:
+    """A run of `vitrail bench train` each time it is asked."""
+
+    def __init__(self, name, args):
+        self.command = [args.vitrail, "bench", "train", "-m", name, "--device", "cuda", "--dtype", "bf16", "--classes", "10",
+                        "--batch", str(args.batch), "--set", "optim.name=adamw", "--set", "optim.clip_norm=0", "--seconds",
+                        str(args.seconds), "--json", "--quiet"]
+        self.facts = {}
+
+    def ms(self):
+        found = json.loads(subprocess.run(self.command, capture_output=True, text=True, check=True).stdout)
+        self.facts = {"bytes": found["memory_peak"]}
+        return found["ms_median"]
+
+    def end(self):
+        pass
+
+
+def rows_of(sides, seen, args):
+    rows = []
+    for (who, name), side in sides.items():
+        known = sides["torch", name].facts
+        ms = statistics.median(seen[who, name])
+        rows.append({"by": who, "model": name, "ms": ms, "least_ms": min(seen[who, name]), "img_per_s": 1e3 * args.batch / ms,
+                     "gmacs": known["gmacs"], "parameters": known["parameters"], "epoch_s": EPOCH / (1e3 * args.batch / ms),
+                     "gib": side.facts["bytes"] / 2**30})
+    return rows
+
+
+def print_table(rows):
+    print("| by | model | parameters, M | GMACs an image | step, ms | images a second | epoch of 50,000, s | GiB |")
+    print("|---|---|---|---|---|---|---|---|")
+    for row in rows:
+        print(f"| {row['by']} | {row['model']} | {row['parameters'] / 1e6:.1f} | {row['gmacs']:.2f} | {row['ms']:.2f} | "
+              f"{row['img_per_s']:.0f} | {row['epoch_s']:.1f} | {row['gib']:.1f} |")
 
 
 def main():
@@ -78,35 +131,26 @@ def main():
     parser.add_argument("--batch", type=int, default=128)
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--seconds", type=float, default=2, help="of each side a round")
+    parser.add_argument("--models", nargs="+", default=CNNS + VITS, choices=CNNS + VITS)
     parser.add_argument("--json", type=Path)
     parser.add_argument("--worker", help=argparse.SUPPRESS)
     args = parser.parse_args()
     if args.worker:
         return torch_step(args.worker, args.batch, args.seconds)
-    # torch keeps what it compiles on disk: all at once, before anything is timed.
-    for process in [subprocess.Popen([sys.executable, __file__, "--worker", name, "--batch", str(args.batch), "--seconds",
-                                      "0.1"], stdout=subprocess.DEVNULL) for name in CNNS + VITS]:
-        process.wait()
-    sides = [("torch", name, run_torch) for name in CNNS + VITS] + [("vitrail", name, run_vitrail) for name in VITS]
-    seen = {(who, name): [] for who, name, _ in sides}
+    workers = {("torch", name): TorchModel(name, args) for name in args.models}
+    sides = {key: worker.ready() for key, worker in workers.items()}
+    sides.update({("vitrail", name): VitrailModel(name, args) for name in args.models if name not in CNNS})
+    seen = {key: [] for key in sides}
     for number in range(args.rounds):
-        for who, name, run in sides if number % 2 == 0 else reversed(sides):
-            seen[who, name].append(run(name, args))
-            print(f"round {number + 1}: {who} {name} {seen[who, name][-1]['ms']:.2f} ms", file=sys.stderr, flush=True)
-    rows = []
-    for (who, name), found in seen.items():
-        known = seen["torch", name][0]
-        ms = statistics.median(one["ms"] for one in found)
-        rows.append({"by": who, "model": name, "ms": ms, "img_per_s": 1e3 * args.batch / ms, "gmacs": known["gmacs"],
-                     "parameters": known["parameters"], "epoch_s": EPOCH / (1e3 * args.batch / ms),
-                     "gib": found[0]["bytes"] / 2**30})
-    print("| by | model | parameters, M | GMACs an image | step, ms | images a second | epoch of 50,000, s | GiB |")
-    print("|---|---|---|---|---|---|---|---|")
-    for row in rows:
-        print(f"| {row['by']} | {row['model']} | {row['parameters'] / 1e6:.1f} | {row['gmacs']:.2f} | {row['ms']:.2f} | "
-              f"{row['img_per_s']:.0f} | {row['epoch_s']:.1f} | {row['gib']:.1f} |")
-    if args.json:
-        args.json.write_text(json.dumps({"batch": args.batch, "rounds": args.rounds, "rows": rows}, indent=1) + "\n")
+        for key in list(sides) if number % 2 == 0 else reversed(list(sides)):
+            seen[key].append(sides[key].ms())
+            print(f"round {number + 1}: {' '.join(key)} {seen[key][-1]:.2f} ms", file=sys.stderr, flush=True)
+        rows = rows_of(sides, seen, args)
+        if args.json:  # after every round, so that what was measured is kept
+            args.json.write_text(json.dumps({"batch": args.batch, "rounds": number + 1, "rows": rows}, indent=1) + "\n")
+    for side in sides.values():
+        side.end()
+    print_table(rows)
 
 
 if __name__ == "__main__":

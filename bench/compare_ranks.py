@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
-"""Training on many CPU ranks of one host, one thread each, beside torch DistributedDataParallel over gloo in the same run.
+"""Training on many CPU ranks of one host, one thread each, beside torch DistributedDataParallel over gloo and Hugging Face
+Accelerate in the same run.
 
     python bench/compare_ranks.py --vitrail build/release/vitrail --ranks 16 [--rounds 3] [--json out.json]
 
@@ -7,7 +8,7 @@ A ViT-Tiny at 64 pixels with patches of 8. Strong: 64 images an update, shared b
 alternate; results are medians. "Copies" is so many processes of one rank at once that do not exchange anything: what the
 machine itself gives. Of them the waiting that any synchronisation would cost is computed: how much longer than the mean the slowest of
 so many draws takes, each from the times of its own copy. "ZeRO 1" shares out the optimizer, which is no other training
-run. --quick leaves out torch. Ranks of MPI are started by mpirun."""
+run. --quick leaves out torch and Accelerate. Ranks of MPI are started by mpirun."""
 import argparse
 import json
 import os
@@ -71,11 +72,17 @@ class Sides:
     def mpi_zero(self, ranks, batch):
         return self.mpi(ranks, batch, *ZERO)
 
-    def torch(self, ranks, batch):
+    def peer(self, ranks, batch, by):
         script = str(Path(__file__).resolve().parent / "ddp_gloo.py")
         found = last_json([sys.executable, script, "--ranks", str(ranks), "--batch", str(batch), "--updates",
-                           str(self.args.updates)], self.args.timeout)
+                           str(self.args.updates), "--by", by], self.args.timeout)
         return {"images_per_second": found["images_per_second"]}
+
+    def torch(self, ranks, batch):
+        return self.peer(ranks, batch, "torch")
+
+    def accelerate(self, ranks, batch):
+        return self.peer(ranks, batch, "accelerate")
 
     def copies(self, ranks, batch):
         """So many single ranks at once, a share of the batch each."""
@@ -123,18 +130,20 @@ def main():
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--updates", type=int, default=20)
     parser.add_argument("--timeout", type=float, default=120)
-    parser.add_argument("--quick", action="store_true", help="without torch")
+    parser.add_argument("--kinds", nargs="+", choices=["strong", "weak"], default=["strong", "weak"])
+    parser.add_argument("--quick", action="store_true", help="without torch and Accelerate")
     parser.add_argument("--json", help="a file for the results")
     args = parser.parse_args()
     sides, results = Sides(args), []
-    names = ["threads", "threads_zero", "mpi", "mpi_zero", "copies"] + ([] if args.quick else ["torch"])
+    names = ["threads", "threads_zero", "mpi", "mpi_zero", "copies"] + ([] if args.quick else ["torch", "accelerate"])
     for ranks in args.ranks:
-        for kind, batch in (("strong, 64 images", 64), ("weak, 8 images a rank", 8 * ranks)):
+        kinds = {"strong": ("strong, 64 images", 64), "weak": ("weak, 8 images a rank", 8 * ranks)}
+        for kind, batch in (kinds[name] for name in args.kinds):
             rows = measure(sides, names, ranks, batch, args.rounds)
             print(table(f"{ranks} ranks, {kind}", rows), flush=True)
-            results.append({"ranks": ranks, "kind": kind, "batch": batch, "rows": rows})
-    if args.json:
-        Path(args.json).write_text(json.dumps(results, indent=1) + "\n")
+            results.append({"ranks": ranks, "kind": kind, "batch": batch, "rounds": args.rounds, "rows": rows})
+            if args.json:
+                Path(args.json).write_text(json.dumps(results, indent=1) + "\n")
 
 
 if __name__ == "__main__":

@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
-"""Training updates of a ViT by torch DistributedDataParallel over gloo, one thread a rank: the peer of
-`vitrail bench train --ranks`. Prints one JSON line.  bench/ddp_gloo.py --ranks 16 --batch 64 [--model NAME]"""
+"""Training updates of a ViT by torch DistributedDataParallel over gloo, or by Hugging Face Accelerate over the same, one
+thread a rank: the peers of `vitrail bench train --ranks`. Prints one JSON line.
+    bench/ddp_gloo.py --ranks 16 --batch 64 [--by accelerate] [--model NAME]"""
 import argparse
 import json
 import os
@@ -12,24 +13,40 @@ import torch.distributed as dist
 import torch.multiprocessing as mp
 
 
+def by_torch(model, make_optimizer, rank, ranks):
+    """(the model on its rank, its optimizer, what computes gradients)."""
+    if ranks > 1:
+        dist.init_process_group("gloo", rank=rank, world_size=ranks)
+        model = torch.nn.parallel.DistributedDataParallel(model)
+    return model, make_optimizer(model), torch.Tensor.backward
+
+
+def by_accelerate(model, make_optimizer, rank, ranks):
+    import accelerate
+    os.environ.update(RANK=str(rank), LOCAL_RANK=str(rank), WORLD_SIZE=str(ranks), LOCAL_WORLD_SIZE=str(ranks),
+                      ACCELERATE_USE_CPU="true")
+    accelerator = accelerate.Accelerator(cpu=True)
+    if accelerator.num_processes != ranks:
+        raise SystemExit(f"Accelerate has {accelerator.num_processes} processes, not {ranks}")
+    model, optimizer = accelerator.prepare(model, make_optimizer(model))
+    return model, optimizer, accelerator.backward
+
+
 def run(rank, args, port, out):
-    os.environ.update(MASTER_ADDR="127.0.0.1", MASTER_PORT=str(port))
-    torch.set_num_threads(args.threads)
+    os.environ.update(MASTER_ADDR="127.0.0.1", MASTER_PORT=str(port), OMP_NUM_THREADS=str(args.threads))
     torch.manual_seed(0)
     import timm
-    if args.ranks > 1:
-        dist.init_process_group("gloo", rank=rank, world_size=args.ranks)
     model = timm.create_model(args.model, img_size=args.image, patch_size=args.patch, num_classes=args.classes)
-    if args.ranks > 1:
-        model = torch.nn.parallel.DistributedDataParallel(model)
-    optimizer = torch.optim.AdamW(model.parameters(), lr=1e-4, weight_decay=0.05)
+    model, optimizer, backward = {"torch": by_torch, "accelerate": by_accelerate}[args.by](
+        model, lambda m: torch.optim.AdamW(m.parameters(), lr=1e-4, weight_decay=0.05), rank, args.ranks)
+    torch.set_num_threads(args.threads)
     first, last = rank * args.batch // args.ranks, (rank + 1) * args.batch // args.ranks
     images, labels = torch.randn(last - first, 3, args.image, args.image), torch.arange(last - first) % args.classes
     seconds = []
     for step in range(args.warmup + args.updates):
         start = time.perf_counter()
         optimizer.zero_grad(set_to_none=True)
-        torch.nn.functional.cross_entropy(model(images), labels).backward()
+        backward(torch.nn.functional.cross_entropy(model(images), labels))
         optimizer.step()
         if step >= args.warmup:
             seconds.append(time.perf_counter() - start)
@@ -42,6 +59,7 @@ def run(rank, args, port, out):
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--by", choices=["torch", "accelerate"], default="torch")
     parser.add_argument("--ranks", type=int, default=2)
     parser.add_argument("--threads", type=int, default=1, help="of a rank")
     parser.add_argument("--batch", type=int, default=64, help="of all ranks")
