@@ -22,6 +22,9 @@ import sys
 import time
 from pathlib import Path
 
+sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "tools"))
+import experiment_tables  # noqa: E402: it lies in tools
+
 MODELS = {"Ti": "vit_tiny_patch16_224", "S": "vit_small_patch16_224", "S/32": "vit_small_patch32_224",
           "B": "vit_base_patch16_224", "B/32": "vit_base_patch32_224", "L": "vit_large_patch16_224",
           "H": "vit_huge_patch14_224"}
@@ -150,22 +153,17 @@ def summary_of(rows, args):
             "median_spread": statistics.median([row["spread"] for row in rows]) if rows else None}
 
 
-def print_together(paths):
-    """The error of all cases of several runs, each as --json wrote it."""
-    everything = []
-    for path in paths:
-        cases = [abs(row["error"]) for row in json.loads(Path(path).read_text())["cases"]]
-        everything += cases
-        print(f"{path}: {len(cases)} cases, median error {100 * statistics.median(cases):.1f} %, worst {100 * max(cases):.1f} %")
-    print(f"together: {len(everything)} cases, median error {100 * statistics.median(everything):.1f} %, worst "
-          f"{100 * max(everything):.1f} %")
+def print_together(paths, as_json):
+    """All cases of several runs, each as --json or --out wrote it: docs/experiments/data/step-times.json, or how far off they are."""
+    data = {"sets": [json.loads(Path(path).read_text()) for path in paths]}
+    print(json.dumps(data, indent=1) if as_json else experiment_tables.step_errors(data))
 
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--vitrail", default="build/release/vitrail")
     parser.add_argument("--target", help="the device file of this machine")
-    parser.add_argument("--together", nargs="+", metavar="FILE", help="measure nothing: the overall error of --json outputs")
+    parser.add_argument("--together", nargs="+", metavar="FILE", help="measure nothing: the error of all of these outputs, or with --json all in one")
     parser.add_argument("--device", default="cpu")
     parser.add_argument("--threads", type=int, default=2)
     parser.add_argument("--dtype", action="append", help="may be repeated; f32 otherwise")
@@ -180,7 +178,7 @@ def main():
     parser.add_argument("--json", action="store_true")
     args = parser.parse_args()
     if args.together:
-        return print_together(args.together)
+        return print_together(args.together, args.json)
     if not args.target:
         parser.error("--target is missing: the device file of this machine")
     args.dtype = args.dtype or ["f32"]

@@ -1,5 +1,6 @@
 """The tables of docs/experiments, each made from a file of docs/experiments/data: KINDS names them. A kind is a function
 of the file's content and the rest of its mark; it returns Markdown."""
+import statistics
 
 
 def table(titles, rows):
@@ -179,19 +180,70 @@ def published(data, name):
     return text + ".\n"
 
 
-# Of bench/predict_ranks.py and bench/predict_steps.py.
+# Of bench/predict_ranks.py.
 def ranks(data):
     rows = [[row["case"], row["ranks"], seconds(row["predicted_s"]), seconds(row["measured_s"]),
              percent(row["off"])] for row in data["rows"]]
     return table(["", "ranks", "predicted", "measured", "off"], rows)
 
 
+# Of bench/predict_steps.py --together.
+def set_name(one):
+    """Which cases of bench/predict_steps.py a set has: the device file, the threads, fixed or drawn, the types."""
+    where = one["target"].rsplit("/", 1)[-1].removesuffix(".json")
+    threads = f", {one['threads']} threads" if one["device"] == "cpu" else ""
+    types = list(dict.fromkeys(row["case"].rsplit(", ", 1)[1] for row in one["cases"]))
+    return f"{where}{threads}, {'fixed' if one['seed'] is None else 'drawn by seed ' + str(one['seed'])}, {', '.join(types)}"
+
+
+def errors_row(name, cases):
+    worst = max(cases, key=lambda row: abs(row["error"]))
+    return [name, len(cases), percent(statistics.median(abs(row["error"]) for row in cases)), percent(abs(worst["error"])),
+            worst["case"], percent(statistics.median(row["spread"] for row in cases))]
+
+
+def step_errors(data):
+    """How far predictions are off: each set, those of a kind together, and all."""
+    sets = data["sets"]
+    rows = [errors_row(set_name(one), one["cases"]) for one in sets]
+    for name, chosen in (("all on a GPU", lambda one: one["device"] != "cpu"), ("all on processors", lambda one: one["device"] == "cpu"),
+                         ("all that were drawn", lambda one: one["seed"] is not None), ("all", lambda one: True)):
+        cases = [row for one in sets if chosen(one) for row in one["cases"]]
+        if cases:
+            rows.append(errors_row(name, cases))
+    return table(["cases", "number", "median error", "worst", "which", "spread of a case's runs, median"], rows)
+
+
 def steps(data):
-    rows = [[row["case"], seconds(row["predicted_s"]), seconds(row["median_s"]), seconds(row["min_s"]), f"{100 * row['error']:+.1f} %"]
+    """Every case of every set."""
+    rows = [[set_name(one).split(",")[0], row["case"], seconds(row["predicted_s"]), seconds(row["median_s"]), seconds(row["min_s"]),
+             f"{100 * row['error']:+.1f} %"] for one in data["sets"] for row in one["cases"]]
+    return table(["file", "step", "predicted", "measured", "fastest", "off"], rows)
+
+
+# Of `vitrail profile --beside cuda`: Table I on a processor and a GPU.
+def beside(profile):
+    published = {"embeddings": 1.19, "layer norm 1": 0.024, "attention": 21.22, "residual 1": 0.001, "layer norm 2": 0.024,
+                 "MLP": 9.602, "residual 2": 0.002, "last layer norm": 0.0231}
+    sides = [{part["name"]: part for part in side["parts"]} for side in (profile, profile["beside"])]
+
+    def took(part):
+        return part.get("ms_per_layer", part["ms"]) / 1e3
+    rows = [[name, f"{value:g} s", *(seconds(took(side[name])) for side in sides),
+             f"{took(sides[0][name]) / took(sides[1][name]):.1f}"] for name, value in published.items()]
+    return table(["one layer", "published", f"{profile['device']}, {profile['dtype']}", f"{profile['beside']['device']}, {profile['dtype']}",
+                  "times as fast"], rows)
+
+
+# Of bench/cnn_beside_vit.py.
+def cnn(data):
+    rows = [[row["by"], row["model"], f"{row['parameters'] / 1e6:.1f}", f"{row['gmacs']:.2f}", f"{row['ms']:.2f}", f"{row['least_ms']:.2f}",
+             f"{row['img_per_s']:.0f}", f"{row['gmacs'] * row['img_per_s'] / 1e3:.1f}", f"{row['epoch_s']:.1f}", f"{row['gib']:.1f}"]
             for row in data["rows"]]
-    return table(["step", "predicted", "measured", "fastest", "off"], rows)
+    return table(["by", "model", "parameters, M", "GMAC an image", "step, ms", "fastest", "images a second", "TMAC a second, forward",
+                  "epoch of 50,000, s", "GiB"], rows)
 
 
 KINDS = {"table": plain, "curves": curves, "fits": fits, "messages": messages, "shares": shares, "accuracy": accuracy,
          "settings": settings, "seed": seed, "seed-ratios": seed_ratios, "sweep": sweep, "published": published, "ranks": ranks,
-         "steps": steps, "recommended": lambda study: study["recommended"]["why"] + ".\n"}
+         "steps": steps, "step-errors": step_errors, "beside": beside, "cnn": cnn, "recommended": lambda study: study["recommended"]["why"] + ".\n"}
