@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <cstdlib>
 
 namespace vitrail {
 
@@ -104,13 +105,15 @@ double exchange_seconds(const std::vector<Tier>& tiers, const GroupPlace& group,
   return seconds;
 }
 
-// One message, while every device of the unit sends one alike.
+// One message, while every device sends one as far: as many of a unit leave it as stand within that distance
+// of its end.
 double pair_seconds(const std::vector<Tier>& tiers, const GroupPlace& group, double bytes) {
   double seconds = 0;
-  for (size_t i = 0; i < tiers.size(); ++i)
-    if (group.units(i) > 1)
-      seconds =
-          tiers[i].latency + bytes / bandwidth(tiers, group, i, as_double(devices_below(tiers, group, i)));
+  for (size_t i = 0; i < tiers.size(); ++i) {
+    if (group.units(i) < 2) continue;
+    const int64_t leaving = std::min(devices_below(tiers, group, i), group.apart);
+    seconds = tiers[i].latency + bytes / bandwidth(tiers, group, i, as_double(leaving));
+  }
   return seconds;
 }
 
@@ -140,9 +143,9 @@ GroupPlace place_group(const std::vector<Tier>& tiers, const Mesh& mesh, AxisSet
   return group;
 }
 
-GroupPlace place_pair(const std::vector<Tier>& tiers, const Mesh& mesh, int64_t distance) {
-  GroupPlace group{.ranks = 2, .within = {}, .world = mesh.world()};
-  for (const Tier& tier : tiers) group.within.push_back(tier.capacity > distance ? 2 : 1);
+GroupPlace place_pair(const std::vector<Tier>& tiers, const Mesh& mesh, int64_t one, int64_t other) {
+  GroupPlace group{.ranks = 2, .within = {}, .world = mesh.world(), .apart = std::abs(one - other)};
+  for (const Tier& tier : tiers) group.within.push_back(one / tier.capacity == other / tier.capacity ? 2 : 1);
   if (!group.within.empty()) group.within.back() = 2;
   return group;
 }

@@ -27,13 +27,14 @@ struct GroupPlace {
   int64_t ranks = 1;
   std::vector<int64_t> within;  // by tier; the last is `ranks`
   int64_t world = 1;            // devices that take part in the step
+  int64_t apart = 0;            // of a pair: its ranks stand so far apart
 
   int64_t below(size_t tier) const { return tier == 0 ? 1 : within[tier - 1]; }
   int64_t units(size_t tier) const { return (within[tier] + below(tier) - 1) / below(tier); }
 };
 GroupPlace place_group(const std::vector<Tier>& tiers, const Mesh& mesh, AxisSet axes);
-// The same of two ranks that stand `distance` apart.
-GroupPlace place_pair(const std::vector<Tier>& tiers, const Mesh& mesh, int64_t distance);
+// The same of two ranks, by their numbers.
+GroupPlace place_pair(const std::vector<Tier>& tiers, const Mesh& mesh, int64_t one, int64_t other);
 
 struct CollectiveCost {
   double seconds = 0;

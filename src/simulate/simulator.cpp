@@ -187,12 +187,14 @@ class Simulation {
 
   CollectiveCost cost_of(const Mesh& mesh, const StepTask& task) {
     const bool pair = task.exchange == CollectiveKind::kSend || task.exchange == CollectiveKind::kReceive;
-    const int steps = pair ? std::abs(task.peer - mesh.coordinate(task.axes)) : 0;
+    const int stage = mesh.world() / mesh.size(Axis::kPipeline);  // ranks of one
+    const int own = pair ? mesh.rank : 0;
+    const int other = pair ? own + (task.peer - mesh.coordinate(task.axes)) * stage : 0;
     const auto [known, added] =
-        costs_.try_emplace({static_cast<int>(task.exchange), task.axes.bits(), steps, task.bytes});
+        costs_.try_emplace({static_cast<int>(task.exchange), task.axes.bits(), own, other, task.bytes});
     if (!added) return known->second;
-    const int64_t distance = static_cast<int64_t>(steps) * mesh.world() / mesh.size(Axis::kPipeline);
-    const GroupPlace place = pair ? place_pair(tiers_, mesh, distance) : place_group(tiers_, mesh, task.axes);
+    const GroupPlace place =
+        pair ? place_pair(tiers_, mesh, own, other) : place_group(tiers_, mesh, task.axes);
     return known->second = collective_cost(tiers_, place, task.exchange, task.bytes, options_.algorithm);
   }
 
@@ -212,7 +214,7 @@ class Simulation {
   std::vector<Rank> ranks_;
   std::map<Key, Exchange> exchanges_;
   std::map<std::pair<int, int>, double> channels_;
-  std::map<std::tuple<int, unsigned, int, double>, CollectiveCost> costs_;
+  std::map<std::tuple<int, unsigned, int, int, double>, CollectiveCost> costs_;
   SimulatedStep result_;
 };
 

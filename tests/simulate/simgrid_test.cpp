@@ -1,47 +1,16 @@
 // The closed forms of src/simulate against SimGrid, which plays every message: the same platforms, the same
 // collectives, whole steps with compute and started exchanges, within 10 %.
-#include <gtest/gtest.h>
+#include "simgrid_run.h"
 
-#include <array>
-#include <cstdio>
-#include <fstream>
-
-#include "base/error.h"
-#include "simulate/simulator.h"
-#include "temp_folder.h"
-
-namespace vitrail {
+namespace vitrail::simgrid {
 namespace {
 
-struct Shape {
-  Topology topology;
-  int leaf;
-  double oversubscription;
-  int devices = 1;  // of a node, joined by a crossbar
-};
-constexpr Shape kShapes[] = {{Topology::kSwitch, 0, 1},    {Topology::kRing, 0, 1},
-                             {Topology::kTree, 2, 1},      {Topology::kTree, 4, 1},
-                             {Topology::kFatTree, 4, 1},   {Topology::kFatTree, 4, 2},
-                             {Topology::kFatTree, 2, 1.5}, {Topology::kRail, 2, 1, 2},
-                             {Topology::kRail, 2, 2, 2},   {Topology::kRail, 2, 1, 4}};
+constexpr Shape kShapes[] = {
+    {Topology::kSwitch, 0, 1},    {Topology::kRing, 0, 1},    {Topology::kTree, 2, 1},
+    {Topology::kTree, 4, 1},      {Topology::kFatTree, 4, 1}, {Topology::kFatTree, 4, 2},
+    {Topology::kFatTree, 2, 1.5}, {Topology::kRail, 2, 1, 2}, {Topology::kRail, 2, 2, 2},
+    {Topology::kRail, 2, 1, 4},   {Topology::kBus, 0, 1}};
 constexpr int kHosts[] = {3, 8, 16};
-constexpr double kLatency = 2e-5, kHop = 1e-6, kGbps = 8, kBytesPerSecond = 1e9;
-
-Network network_of(const Shape& shape) {
-  Network network{.name = "test", .source = "test"};
-  const NetworkLevel level{.name = "level",
-                           .topology = shape.topology,
-                           .latency_us = kLatency * 1e6,
-                           .hop_us = kHop * 1e6,
-                           .bandwidth_gbps = kGbps,
-                           .leaf = static_cast<double>(shape.leaf),
-                           .oversubscription = shape.oversubscription};
-  network.levels = {level, level};
-  if (shape.devices > 1) network.levels[0].topology = Topology::kSwitch;
-  network.levels[1].links = shape.devices;  // an adapter for each device
-  return network;
-}
-
 StepTask exchange(CollectiveKind kind, AxisSet axes, double bytes, bool started, int slot) {
   return {.kind = StepTask::Kind::kCollective,
           .name = "exchange",
@@ -50,52 +19,6 @@ StepTask exchange(CollectiveKind kind, AxisSet axes, double bytes, bool started,
           .bytes = bytes,
           .started = started,
           .slot = slot};
-}
-
-constexpr const char* kKinds[] = {"all_reduce", "reduce_scatter", "all_gather", "all_to_all"};
-
-std::string line_of(const StepTask& task, const Mesh& mesh, const std::vector<Tier>& tiers,
-                    Algorithm algorithm) {
-  if (task.kind == StepTask::Kind::kCompute) return strf("compute %.9g\n", task.seconds);
-  if (task.kind == StepTask::Kind::kWait) return strf("wait %d\n", task.slot);
-  const GroupPlace place = place_group(tiers, mesh, task.axes);
-  std::string within;
-  for (const int64_t ranks : place.within) within += (within.empty() ? "" : ",") + std::to_string(ranks);
-  const int stride = task.axes.has(Axis::kTensor) ? 1 : mesh.size(Axis::kTensor);
-  return strf("%s %s %.9g %d %d %d %d %s\n", kKinds[static_cast<size_t>(task.exchange)], enum_name(algorithm),
-              task.bytes, task.started ? 1 : 0, task.slot, stride, mesh.size(task.axes), within.c_str());
-}
-
-double by_simgrid(const Shape& shape, const Mesh& mesh, const TaskList& tasks, const std::vector<Tier>& tiers,
-                  Algorithm algorithm) {
-  const TempFolder folder;
-  const std::string file = (folder.path() / "tasks").string();
-  std::ofstream out(file);
-  for (const StepTask& task : tasks) out << line_of(task, mesh, tiers, algorithm);
-  out.close();
-  const std::string command = strf(
-      "%s %s %d %d %g %g %g %g %d < %s 2> /dev/null", SIMGRID_ORACLE, enum_name(shape.topology), mesh.world(),
-      shape.leaf, shape.oversubscription, kLatency, kHop, kBytesPerSecond, shape.devices, file.c_str());
-  std::unique_ptr<FILE, int (*)(FILE*)> pipe(popen(command.c_str(), "r"), pclose);
-  double seconds = 0;
-  EXPECT_EQ(std::fscanf(pipe.get(), "%lf", &seconds), 1) << command;
-  return seconds;
-}
-
-double by_forms(const Mesh& mesh, const TaskList& tasks, const std::vector<Tier>& tiers,
-                Algorithm algorithm) {
-  const StepTasks step{{{tasks, 1}}};
-  return simulate_step({{mesh, &step}}, tiers, {.algorithm = algorithm}).step_s;
-}
-
-void expect_alike(const Shape& shape, const Mesh& mesh, const TaskList& tasks, Algorithm algorithm) {
-  const std::vector<Tier> tiers = tiers_of(network_of(shape), mesh.world() / shape.devices, shape.devices);
-  const double theirs = by_simgrid(shape, mesh, tasks, tiers, algorithm);
-  const double ours = by_forms(mesh, tasks, tiers, algorithm);
-  EXPECT_NEAR(ours / theirs, 1, 0.1) << enum_name(shape.topology) << " leaf " << shape.leaf << " of "
-                                     << shape.oversubscription << ", " << to_string(mesh) << ", "
-                                     << enum_name(algorithm) << ": " << ours << " s, SimGrid " << theirs
-                                     << " s";
 }
 
 // A ring or an exchange over whole nodes is spread over all adapters of a node, which one message cannot be
@@ -110,8 +33,7 @@ bool is_power_of_two(int value) {
 
 class SimGrid : public testing::TestWithParam<Shape> {
   void SetUp() override {
-    if (std::string(SIMGRID_ORACLE).empty())
-      GTEST_SKIP() << "SimGrid is not installed: apt install libsimgrid-dev";
+    if (is_missing()) GTEST_SKIP() << kMissing;
   }
 };
 
@@ -127,7 +49,7 @@ TEST_P(SimGrid, TakesAsLongForACollective) {
           if (halves && !is_power_of_two(hosts)) continue;
           if (is_spread(GetParam(), algorithm, kind)) continue;
           SCOPED_TRACE(strf("%s of %g bytes", kKinds[kind], bytes));
-          expect_alike(GetParam(), mesh, tasks, algorithm);
+          expect_alike(GetParam(), mesh, {tasks}, algorithm);
           if (kind == 3) break;  // an exchange has one algorithm
         }
       }
@@ -148,7 +70,7 @@ TEST_P(SimGrid, TakesAsLongForAStep) {
     if (hosts < GetParam().devices) continue;
     for (const Algorithm algorithm : {Algorithm::kRing, Algorithm::kHierarchical})
       if (!is_spread(GetParam(), algorithm, 0))
-        expect_alike(GetParam(), Mesh{{hosts, 1, 1, 1}, 0}, tasks, algorithm);
+        expect_alike(GetParam(), Mesh{{hosts, 1, 1, 1}, 0}, {tasks}, algorithm);
   }
 }
 
@@ -167,7 +89,7 @@ TEST_P(SimGrid, TakesAsLongForTwoAxes) {
     tasks.push_back({.seconds = 0.001, .name = "layer"});
     tasks.push_back({.kind = StepTask::Kind::kWait, .name = "wait", .slot = 1});
     tasks.push_back(exchange(CollectiveKind::kAllGather, Axis::kData, 4e6, false, 2));
-    expect_alike(GetParam(), Mesh{{16 / tp, tp, 1, 1}, 0}, tasks, Algorithm::kRing);
+    expect_alike(GetParam(), Mesh{{16 / tp, tp, 1, 1}, 0}, {tasks}, Algorithm::kRing);
   }
 }
 
@@ -176,4 +98,4 @@ INSTANTIATE_TEST_SUITE_P(Topologies, SimGrid, testing::ValuesIn(kShapes), [](con
 });
 
 }  // namespace
-}  // namespace vitrail
+}  // namespace vitrail::simgrid

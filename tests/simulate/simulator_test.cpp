@@ -62,8 +62,10 @@ TEST(CollectiveCost, RanksANodeApartAreInNoNodeTogether) {
   const std::vector<Tier> tiers = {{"node", Topology::kSwitch, 4, 1, 0, 0},
                                    {"net", Topology::kSwitch, 8, 1, 0, 0}};
   const Mesh mesh{{8, 1, 1, 1}, 0};
-  EXPECT_EQ(place_pair(tiers, mesh, 3).within, (std::vector<int64_t>{2, 2}));
-  EXPECT_EQ(place_pair(tiers, mesh, 4).within, (std::vector<int64_t>{1, 2}));
+  EXPECT_EQ(place_pair(tiers, mesh, 0, 3).within, (std::vector<int64_t>{2, 2}));
+  EXPECT_EQ(place_pair(tiers, mesh, 0, 4).within, (std::vector<int64_t>{1, 2}));
+  // Neighbours, and yet in two nodes.
+  EXPECT_EQ(place_pair(tiers, mesh, 3, 4).within, (std::vector<int64_t>{1, 2}));
 }
 
 TEST(Simulator, HidesAStartedCollectiveBehindCompute) {

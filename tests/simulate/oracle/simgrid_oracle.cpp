@@ -1,8 +1,10 @@
 // Plays a step on SimGrid, message by message: the oracle of src/simulate, which has closed forms instead.
 //   simgrid_oracle TOPOLOGY HOSTS LEAF OVERSUBSCRIPTION LATENCY_S HOP_S BYTES_PER_S DEVICES < TASKS
-// Every host runs the same tasks, one a line:
+// Tasks, one a line; all hosts run the same, or each stage those behind its own line "stage", as many hosts
+// each:
 //   compute SECONDS
 //   KIND ALGORITHM BYTES STARTED SLOT STRIDE RANKS WITHIN,WITHIN,...
+//   send BYTES STARTED SLOT STAGE CHANNEL, and receive alike
 //   wait SLOT
 // Prints the simulated seconds until the last host has ended.
 #include <algorithm>
@@ -13,30 +15,43 @@
 #include <iostream>
 #include <map>
 #include <memory>
-#include <simgrid/s4u.hpp>
 #include <sstream>
-#include <string>
-#include <vector>
 
-namespace sg4 = simgrid::s4u;
+#include "platforms.h"
 
 namespace {
+
+using oracle::join_bus;
+using oracle::join_rails;
+using oracle::join_ring;
+using oracle::join_tree;
+using oracle::Platform;
+namespace sg4 = oracle::sg4;
 
 struct Task {
   std::string kind, algorithm;
   double seconds = 0, bytes = 0;
   int started = 0, slot = 0, stride = 1, ranks = 1;
+  int stage = 0, channel = 0;  // of a pair
   std::vector<int> within;
-};
 
-std::vector<Task> read_tasks() {
-  std::vector<Task> tasks;
+  bool is_pair() const { return kind == "send" || kind == "receive"; }
+};
+using Tasks = std::vector<Task>;
+
+// The tasks of each stage; without stages one list.
+std::vector<Tasks> read_tasks() {
+  std::vector<Tasks> stages;
   for (std::string line; std::getline(std::cin, line);) {
     std::istringstream in(line);
     Task task;
     std::string within;
     in >> task.kind;
-    if (task.kind == "compute")
+    if (task.kind == "stage" || stages.empty()) stages.emplace_back();
+    if (task.kind == "stage") continue;
+    if (task.is_pair())
+      in >> task.bytes >> task.started >> task.slot >> task.stage >> task.channel;
+    else if (task.kind == "compute")
       in >> task.seconds;
     else if (task.kind == "wait")
       in >> task.slot;
@@ -44,101 +59,9 @@ std::vector<Task> read_tasks() {
       in >> task.algorithm >> task.bytes >> task.started >> task.slot >> task.stride >> task.ranks >> within;
     std::istringstream list(within);
     for (std::string one; std::getline(list, one, ',');) task.within.push_back(std::stoi(one));
-    tasks.push_back(task);
+    stages.back().push_back(task);
   }
-  return tasks;
-}
-
-// Links and routes of a platform; a link that stands for both directions is a pair.
-class Platform {
- public:
-  Platform(int hosts, double bandwidth) : zone_(sg4::create_full_zone("all")), bandwidth_(bandwidth) {
-    for (int i = 0; i < hosts; ++i) hosts_.push_back(zone_->create_host("h" + std::to_string(i), 1e9));
-  }
-
-  const sg4::Link* link(const std::string& name, double share, double latency) {
-    sg4::Link*& one = links_[name];
-    if (!one) one = zone_->create_link(name, bandwidth_ * share)->set_latency(latency)->seal();
-    return one;
-  }
-  void route(int from, int to, const std::vector<const sg4::Link*>& links) {
-    std::vector<sg4::LinkInRoute> list;
-    for (const sg4::Link* one : links) list.emplace_back(one);
-    zone_->add_route(hosts_[from]->get_netpoint(), hosts_[to]->get_netpoint(), nullptr, nullptr, list, false);
-  }
-  int size() const { return static_cast<int>(hosts_.size()); }
-  void seal() { zone_->seal(); }
-  const std::vector<sg4::Host*>& hosts() const { return hosts_; }
-
- private:
-  sg4::NetZone* zone_;
-  double bandwidth_;
-  std::vector<sg4::Host*> hosts_;
-  std::map<std::string, sg4::Link*> links_;
-};
-
-// Neighbours have a link in each direction; messages take the shorter way.
-void join_ring(Platform& platform, double latency) {
-  const int n = platform.size();
-  for (int a = 0; a < n; ++a)
-    for (int b = 0; b < n; ++b) {
-      if (a == b) continue;
-      const int ahead = (b - a + n) % n, step = 2 * ahead <= n ? 1 : n - 1;
-      std::vector<const sg4::Link*> links;
-      for (int at = a; at != b; at = (at + step) % n)
-        links.push_back(platform.link((step == 1 ? "f" : "b") + std::to_string(at), 1, latency));
-      platform.route(a, b, links);
-    }
-}
-
-// Hosts, leaves, leaves of leaves: a link up and one down from each unit. `widens` is what a unit's way up
-// has more than that of one below it.
-void join_tree(Platform& platform, int leaf, bool one_spine, double widens, double latency, double hop) {
-  const int n = platform.size();
-  for (int a = 0; a < n; ++a)
-    for (int b = 0; b < n; ++b) {
-      if (a == b) continue;
-      std::vector<const sg4::Link*> up, down;
-      double share = 1, late = latency / 2;
-      for (int tier = 0, x = a, y = b; x != y; ++tier) {
-        const std::string level = std::to_string(tier) + "_";
-        up.push_back(platform.link("u" + level + std::to_string(x), share, late));
-        down.insert(down.begin(), platform.link("d" + level + std::to_string(y), share, late));
-        const int joins = leaf == 0 || (one_spine && tier > 0) ? n : leaf;
-        x /= joins, y /= joins, share *= widens, late = hop;
-      }
-      up.insert(up.end(), down.begin(), down.end());
-      platform.route(a, b, up);
-    }
-}
-
-// Nodes of `devices` on a crossbar, and an adapter for each device. A leaf joins the adapters of one number
-// of some nodes, a spine the leaves of that number. A message to another number changes rails in its own
-// node.
-void join_rails(Platform& platform, int devices, int leaf, double over, double latency, double hop) {
-  const auto name = [](const char* what, int a, int b) {
-    return what + std::to_string(a) + "_" + std::to_string(b);
-  };
-  for (int a = 0; a < platform.size(); ++a)
-    for (int b = 0; b < platform.size(); ++b) {
-      if (a == b) continue;
-      const int from = a / devices, to = b / devices, rail = b % devices;
-      const int relay = from * devices + rail;  // the device of the sender's node on that rail
-      std::vector<const sg4::Link*> links;
-      if (a != relay) {
-        links.push_back(platform.link("cu" + std::to_string(a), 1, latency / 2));
-        links.push_back(platform.link("cd" + std::to_string(relay), 1, latency / 2));
-      }
-      if (from != to) {
-        links.push_back(platform.link("nu" + std::to_string(relay), 1, latency / 2));
-        if (from / leaf != to / leaf) {
-          links.push_back(platform.link(name("lu", rail, from / leaf), leaf / over, hop));
-          links.push_back(platform.link(name("ld", rail, to / leaf), leaf / over, hop));
-        }
-        links.push_back(platform.link("nd" + std::to_string(b), 1, latency / 2));
-      }
-      platform.route(a, b, links);
-    }
+  return stages;
 }
 
 // The messages of one rank in one collective.
@@ -227,19 +150,44 @@ class Collective {
   std::vector<sg4::CommPtr> sent_;
 };
 
-// One host: computes on one actor, exchanges on another, in the order of the tasks.
+// One host: computes on one actor, exchanges on another, in the order of the tasks. Messages of a pair pass
+// by themselves.
 struct Host {
+  int rank = 0, stage = 0, stride = 1;  // `stride`: hosts of a stage
   std::deque<int> begun;
   sg4::SemaphorePtr more = sg4::Semaphore::create(0);
   std::map<int, sg4::SemaphorePtr> done;  // by task
+  std::map<std::string, int> passed;      // messages by pair and channel
+  int* payload = nullptr;
 };
 
-void play(const std::vector<Task>& tasks, Host& host) {
+sg4::CommPtr begin_pair(const Task& task, Host& host) {
+  const int other = host.rank + (task.stage - host.stage) * host.stride;
+  const bool sends = task.kind == "send";
+  const std::string pair = "pair" + std::to_string(sends ? host.rank : other) + ">" +
+                           std::to_string(sends ? other : host.rank) + ":" + std::to_string(task.channel);
+  sg4::Mailbox* box = sg4::Mailbox::by_name(pair + ":" + std::to_string(host.passed[pair]++));
+  static int payload = 0;
+  return sends ? box->put_async(&payload, static_cast<uint64_t>(task.bytes))
+               : box->get_async<int>(&host.payload);
+}
+
+void play(const Tasks& tasks, Host& host) {
   std::map<int, int> slots;
+  std::map<int, sg4::CommPtr> pairs;
   for (size_t i = 0; i < tasks.size(); ++i) {
     const Task& task = tasks[i];
     if (task.kind == "compute") {
       sg4::this_actor::sleep_for(task.seconds);
+    } else if (task.is_pair()) {
+      const sg4::CommPtr message = begin_pair(task, host);
+      if (task.started)
+        pairs[task.slot] = message;
+      else
+        message->wait();
+    } else if (task.kind == "wait" && pairs.contains(task.slot)) {
+      pairs[task.slot]->wait();
+      pairs.erase(task.slot);
     } else if (task.kind == "wait") {
       host.done[slots[task.slot]]->acquire();
     } else {
@@ -267,17 +215,21 @@ int main(int argc, char** argv) {
   const double over = std::atof(argv[4]), latency = std::atof(argv[5]), hop = std::atof(argv[6]);
   Platform platform(hosts, std::atof(argv[7]));
   const bool fat = topology == "fat_tree";
-  if (topology == "ring")
+  if (topology == "bus")
+    join_bus(platform, latency);
+  else if (topology == "ring")
     join_ring(platform, latency);
   else if (topology == "rail")
     join_rails(platform, std::atoi(argv[8]), leaf, over, latency, hop);
   else
     join_tree(platform, leaf, fat, fat ? leaf / over : 1, latency, hop);
   platform.seal();
-  const std::vector<Task> tasks = read_tasks();
+  const std::vector<Tasks> stages = read_tasks();
   std::vector<Host> state(static_cast<size_t>(hosts));
   for (int h = 0; h < hosts; ++h) {
     Host& host = state[static_cast<size_t>(h)];
+    host.rank = h, host.stride = hosts / static_cast<int>(stages.size()), host.stage = h / host.stride;
+    const Tasks& tasks = stages[static_cast<size_t>(host.stage)];
     for (size_t i = 0; i < tasks.size(); ++i) host.done[static_cast<int>(i)] = sg4::Semaphore::create(0);
     sg4::Actor::create("compute", platform.hosts()[h], [&tasks, &host] { play(tasks, host); });
     sg4::Actor::create("exchange", platform.hosts()[h], [&tasks, &host, h] {
