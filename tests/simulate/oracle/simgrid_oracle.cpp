@@ -202,18 +202,11 @@ void play(const Tasks& tasks, Host& host) {
   }
 }
 
-}  // namespace
-
-int main(int argc, char** argv) {
-  sg4::Engine engine(&argc, argv);
-  for (const char* setting : {"network/model:CM02", "network/latency-factor:1", "network/bandwidth-factor:1",
-                              "network/weight-S:0", "network/crosstraffic:0", "network/TCP-gamma:1e18"})
-    sg4::Engine::set_config(setting);
-  if (argc != 9) return 64;
+// Joins the hosts as the arguments say.
+void join(Platform& platform, char** argv) {
   const std::string topology = argv[1];
-  const int hosts = std::atoi(argv[2]), leaf = std::atoi(argv[3]);
+  const int leaf = std::atoi(argv[3]);
   const double over = std::atof(argv[4]), latency = std::atof(argv[5]), hop = std::atof(argv[6]);
-  Platform platform(hosts, std::atof(argv[7]));
   const bool fat = topology == "fat_tree";
   if (topology == "bus")
     join_bus(platform, latency);
@@ -223,6 +216,19 @@ int main(int argc, char** argv) {
     join_rails(platform, std::atoi(argv[8]), leaf, over, latency, hop);
   else
     join_tree(platform, leaf, fat, fat ? leaf / over : 1, latency, hop);
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  sg4::Engine engine(&argc, argv);
+  for (const char* setting : {"network/model:CM02", "network/latency-factor:1", "network/bandwidth-factor:1",
+                              "network/weight-S:0", "network/crosstraffic:0", "network/TCP-gamma:1e18"})
+    sg4::Engine::set_config(setting);
+  if (argc != 9) return 64;
+  const int hosts = std::atoi(argv[2]);
+  Platform platform(hosts, std::atof(argv[7]));
+  join(platform, argv);
   platform.seal();
   const std::vector<Tasks> stages = read_tasks();
   std::vector<Host> state(static_cast<size_t>(hosts));
