@@ -63,12 +63,12 @@ Program engine_program(const VitConfig& config, const EngineOptions& options, co
   if (how.active()) require_divisible_heads(config.heads, how.mesh);
   VT_CHECK(options.batch >= how.mesh.size(Axis::kData), "%lld images for %s",
            static_cast<long long>(options.batch), to_string(how.mesh).c_str());
-  Rewrites rewrites{
-      .arithmetic = options.arithmetic,
-      .precision = {.compute = options.compute, .residual = options.compute, .keep_masters = false},
-      .distribution = how,
-      .fuse = options.fuse,
-      .traits = find_backend(options.backend).traits()};
+  Rewrites rewrites;
+  rewrites.arithmetic = options.arithmetic;
+  rewrites.precision = {.compute = options.compute, .residual = options.compute, .keep_masters = false};
+  rewrites.distribution = how;
+  rewrites.fuse = options.fuse;
+  rewrites.traits = find_backend(options.backend).traits();
   if (options.rounds_few_rows) rewrites.traits.fp8_rows = 0;
   return inference_program(std::move(recorded), rewrites, after);
 }
