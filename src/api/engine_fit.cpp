@@ -12,15 +12,6 @@ std::string mib(size_t bytes) {
   return strf("%.1f MiB", static_cast<double>(bytes) / (1 << 20));
 }
 
-// Returns the largest batch that fits; 0: none does.
-int64_t fitting_batch(const VitConfig& config, EngineOptions options, const DeviceInfo& device,
-                      size_t available) {
-  return largest_batch(options.distribution.mesh.size(Axis::kData), available, [&](int64_t batch) {
-    options.batch = batch;
-    return plan_inference(config, options, device).memory.peak_bytes();
-  });
-}
-
 // Returns "transient 3.1 GiB, parameters 0.3 GiB": the largest categories, largest first.
 std::string largest_consumers(const MemoryPlan& memory) {
   std::vector<std::pair<size_t, const char*>> rows;
@@ -37,7 +28,7 @@ std::string largest_consumers(const MemoryPlan& memory) {
 std::string remedy(const ExecutionPlan& plan, size_t checked, size_t available, const VitConfig& config,
                    const EngineOptions& options) {
   const auto batch_beside = [&](size_t beside) {
-    return available > beside ? fitting_batch(config, options, plan.device, available - beside) : 0;
+    return available > beside ? fitting_batch(config, {options}, plan.device, available - beside) : 0;
   };
   const HeldBeside& held = plan.device.shares_host_memory ? options.beside : HeldBeside{};
   if (const int64_t fits = batch_beside(checked + held.bytes()))
@@ -57,6 +48,25 @@ std::string remedy(const ExecutionPlan& plan, size_t checked, size_t available, 
 }
 
 }  // namespace
+
+ExecutionPlan largest_plan(const VitConfig& config, const std::vector<EngineOptions>& programs, int64_t batch,
+                           const DeviceInfo& device) {
+  ExecutionPlan largest;
+  for (EngineOptions options : programs) {
+    options.batch = batch;
+    ExecutionPlan plan = plan_inference(config, options, device);
+    if (plan.memory.peak_bytes() >= largest.memory.peak_bytes()) largest = std::move(plan);
+  }
+  return largest;
+}
+
+int64_t fitting_batch(const VitConfig& config, const std::vector<EngineOptions>& programs,
+                      const DeviceInfo& device, size_t bytes) {
+  const Mesh& mesh = programs.front().distribution.mesh;
+  return largest_batch(mesh.size(Axis::kData), bytes, [&](int64_t batch) {
+    return largest_plan(config, programs, batch, device).memory.peak_bytes();
+  });
+}
 
 void require_fit(const ExecutionPlan& plan, size_t needed_bytes, size_t checked, const RankContext& rank,
                  const VitConfig& config, const EngineOptions& options) {

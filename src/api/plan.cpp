@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <filesystem>
 
+#include "api/engine_fit.h"
 #include "api/predictor.h"
 #include "api/settings.h"
 #include "backend/device.h"
@@ -10,7 +11,6 @@
 #include "io/find_model.h"
 #include "models/zoo.h"
 #include "plan/devices.h"
-#include "plan/largest_batch.h"
 #include "plan/memory_table.h"
 #include "plan/node_times.h"
 #include "plan/target.h"
@@ -55,16 +55,11 @@ ModelCard card_for(const std::string& model, const ModelOptions& options) {
   return card;
 }
 
-// Returns the largest of the programs that a Model with these options holds at once.
-ExecutionPlan largest_plan(const ModelCard& card, EngineOptions engine, int64_t batch,
-                           const DeviceInfo& device) {
-  engine.batch = batch;
-  ExecutionPlan largest;
-  for (const PredictTask task : tasks_of(card)) {
-    ExecutionPlan plan = plan_inference(card.config, options_for(task, card, engine), device);
-    if (plan.memory.peak_bytes() >= largest.memory.peak_bytes()) largest = std::move(plan);
-  }
-  return largest;
+// Returns the programs that a Model with these options holds at once.
+std::vector<EngineOptions> programs_of(const ModelCard& card, const EngineOptions& engine) {
+  std::vector<EngineOptions> programs;
+  for (const PredictTask task : tasks_of(card)) programs.push_back(options_for(task, card, engine));
+  return programs;
 }
 
 void set_memory(const NamedBytes& rows, size_t peak, const PlanTarget& target, Plan& plan) {
@@ -83,14 +78,13 @@ Plan plan_inference(const std::string& model, const ModelOptions& options, const
   resolved.device = target.device.backend;
   const EngineOptions engine = engine_options(resolved);
   const ModelCard card = card_for(model, options);
-  const ExecutionPlan planned = largest_plan(card, engine, options.batch, target.device);
+  const std::vector<EngineOptions> programs = programs_of(card, engine);
+  const ExecutionPlan planned = largest_plan(card.config, programs, options.batch, target.device);
   Plan plan;
   const MemoryPlan& memory = planned.memory;
   set_memory(memory_rows(memory.by_category, memory.peak_bytes()), memory.peak_bytes(), target, plan);
   plan.batch = options.batch;
-  plan.largest_batch = largest_batch(1, target.available_bytes, [&](int64_t batch) {
-    return largest_plan(card, engine, batch, target.device).memory.peak_bytes();
-  });
+  plan.largest_batch = fitting_batch(card.config, programs, target.device, target.available_bytes);
   plan.parameters = count_params(card.config);
   plan.flops = planned.program.cost().flops;
   plan.device = target.file ? target.file->name : device_text(planned);

@@ -2,6 +2,7 @@
 
 #include <nlohmann/json.hpp>
 
+#include "api/engine_fit.h"
 #include "base/error.h"
 #include "io/cards/card_text.h"
 #include "measure/profile.h"
@@ -23,14 +24,6 @@ constexpr Category kOfInference[] = {Category::kParameters, Category::kTransient
                                      Category::kStaging};
 NamedBytes rows_of(const MemoryPlan& memory) {
   return memory_rows(memory.by_category, memory.peak_bytes(), kOfInference);
-}
-
-int64_t largest_batch_within(const VitConfig& config, EngineOptions options, const PlanTarget& target) {
-  return largest_batch(options.distribution.mesh.size(Axis::kData), target.available_bytes,
-                       [&](int64_t batch) {
-                         options.batch = batch;
-                         return plan_inference(config, options, target.device).memory.peak_bytes();
-                       });
 }
 
 // Returns "24 all_reduce along tp, 27.7 MiB sent"; a rank alone has none.
@@ -60,7 +53,7 @@ InferencePlan::InferencePlan(const VitConfig& model, const EngineOptions& option
       mesh(options.distribution.mesh),
       target(std::move(device)),
       plan(plan_inference(config, options, target.device)),
-      largest_batch(largest_batch_within(config, options, target)) {}
+      largest_batch(fitting_batch(config, {options}, target.device, target.available_bytes)) {}
 
 ordered_json to_json(const InferencePlan& p) {
   const auto& [config, batch, mesh, target, plan, fits] = p;

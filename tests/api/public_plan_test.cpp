@@ -1,7 +1,9 @@
 // Plans through the public API: what is predicted is what a Model then holds.
 #include <gtest/gtest.h>
 
+#include "api/engine_fit.h"
 #include "base/error.h"
+#include "models/zoo.h"
 #include "source_root.h"
 #include "tensor/buffer.h"
 #include "vitrail/model.h"
@@ -33,6 +35,22 @@ TEST(PublicPlan, PredictsTheBytesOfAModel) {
       EXPECT_GE(plan.largest_batch, batch);
       EXPECT_FALSE(plan.seconds) << "nobody measured this machine";
     }
+}
+
+// A Model holds several programs, of which the largest decides.
+TEST(FittingBatch, IsTheLargestWithWhichEveryProgramFits) {
+  const VitConfig config = find_architecture("vit_tiny_patch16_224").config;
+  const EngineOptions plain{.threads = 1}, watched{.threads = 1, .attention = true};
+  const DeviceInfo device = engine_device(plain);
+  const size_t bytes = largest_plan(config, {watched}, 20, device).memory.peak_bytes();
+  EXPECT_EQ(largest_plan(config, {watched, plain}, 20, device).memory.peak_bytes(), bytes);
+  const auto fits = [&](const std::vector<EngineOptions>& programs) {
+    return fitting_batch(config, programs, device, bytes);
+  };
+  EXPECT_GT(fits({plain}), 20);
+  EXPECT_EQ(fits({watched}), 20);
+  EXPECT_EQ(fits({plain, watched}), 20);
+  EXPECT_EQ(fitting_batch(config, {plain}, device, 1), 0);
 }
 
 TEST(PublicPlan, KnowsDevicesThatAreNotHere) {
