@@ -6,7 +6,6 @@
 #include "api/engine_fit.h"
 #include "api/predictor.h"
 #include "api/settings.h"
-#include "backend/device.h"
 #include "base/text.h"
 #include "io/find_model.h"
 #include "models/zoo.h"
@@ -20,22 +19,14 @@ namespace vitrail {
 
 namespace {
 
-// Returns the target of a plan: a device file by its path or name, a GPU of this machine, or this processor.
 PlanTarget target_for(const std::string& target, const std::string& device, int threads) {
-  const std::optional<int> gpu = parse_cuda(device, "");
-  if (!target.empty()) {
-    VT_REQUIRE(!gpu, ErrorKind::kUsage, "target %s and device %s name two devices: leave one of them out",
-               quoted(target).c_str(), device.c_str());
-    const auto places = shipped_places("devices", "configs/devices", installed_program());
-    return file_target(read_device_file(find_device_file(target, places)), threads, "");
-  }
-  if (!gpu) return processor_target(threads, "");
-  PlanTarget here;
-  here.device = device_here(device, threads, "");
-  const std::unique_ptr<Device> opened = open_device(here.device);
-  here.available_bytes = opened->usable_bytes();
-  here.foreign_bytes = opened->foreign_bytes();
-  return here;
+  VT_REQUIRE(parse_device_name(device, "device").entry->on_host || target.empty(), ErrorKind::kUsage,
+             "target %s and device %s name two devices: leave one of them out", quoted(target).c_str(),
+             device.c_str());
+  return resolve_target({.file = target.empty() ? std::nullopt : std::optional(target),
+                         .places = shipped_places("devices", "configs/devices", installed_program()),
+                         .device = device,
+                         .threads = threads});
 }
 
 // Returns the model card of a file, or that of an architecture by name.

@@ -1,6 +1,9 @@
 #include "api/precision.h"
 
-#include "plan/devices.h"
+#include <algorithm>
+
+#include "backend/registry.h"
+#include "base/error.h"
 
 namespace vitrail {
 
@@ -8,19 +11,18 @@ namespace {
 Arithmetic arithmetic_for(const std::string& dtype) {
   return enum_from_name<Arithmetic>(dtype).value_or(Arithmetic::kExact);
 }
+
+const BackendEntry& row_for(const std::string& device, const std::string& backend, const char* dash) {
+  return entry_on(parse_device_name(device, (std::string(dash) + "device").c_str()), backend);
+}
 }  // namespace
 
 void check_precision(const std::string& dtype, const std::string& device, const std::string& backend,
                      const char* dash) {
-  const bool cuda = parse_cuda(device, dash).has_value();
-  if (cuda && dtype == "int8")
-    throw Error(ErrorKind::kUsage, "int8 runs on the CPU alone so far", strf("%sdtype bf16 on a GPU", dash));
-  const bool rounds = dtype == "fp8" || dtype == "tf32";  // types that the reference backend can round to
-  if (!cuda && (dtype == "f16" || (rounds && backend != "ref")))
-    throw Error(ErrorKind::kUsage, strf("%sdtype %s needs %sdevice cuda", dash, dtype.c_str(), dash),
-                strf("%sdtype bf16 or int8 on the CPU; ", dash) +
-                    (rounds ? strf("%sbackend ref computes it anywhere, slowly", dash)
-                            : "weights stored as f16 are read as they are"));
+  const BackendEntry& row = row_for(device, backend, dash);
+  if (std::find(row.types.begin(), row.types.end(), dtype) != row.types.end()) return;
+  const auto& [message, hint] = row.lacks(dtype, dash);
+  throw Error(ErrorKind::kUsage, message, hint);
 }
 
 void set_precision(const std::string& dtype, const std::string& device, EngineOptions& engine,
@@ -28,7 +30,7 @@ void set_precision(const std::string& dtype, const std::string& device, EngineOp
   check_precision(dtype, device, engine.backend, dash);
   const Arithmetic arithmetic = arithmetic_for(dtype);
   engine.compute = DType::kF32;
-  if (!parse_cuda(device, dash)) {
+  if (!row_for(device, engine.backend, dash).rounds_activations) {
     engine.arithmetic = arithmetic;
     return;
   }

@@ -1,10 +1,13 @@
 #include "backend/device.h"
 
+#include <algorithm>
 #include <chrono>
 #include <cstring>
 #include <exception>
 
 #include "base/error.h"
+#include "base/rng.h"
+#include "tensor/narrow.h"
 
 namespace vitrail {
 
@@ -71,6 +74,27 @@ std::unique_ptr<Recording> record(Device& device, const std::function<void()>& w
   // try again, so only the failure of a whole recording is thrown.
   if (failure && recording) std::rethrow_exception(failure);
   return recording;
+}
+
+namespace {
+// Converts f32 values to a type; bytes are e4m3 codes.
+void convert(const std::vector<float>& values, DType dtype, std::vector<std::byte>& target) {
+  if (dtype != DType::kU8)
+    return convert_floats(values.data(), DType::kF32, target.data(), dtype, values.size());
+  for (size_t i = 0; i < values.size(); ++i) target[i] = std::byte{f32_to_e4m3(values[i])};
+}
+}  // namespace
+
+void fill_for_timing(Device& device, std::byte* target, DType dtype, size_t elems) {
+  constexpr size_t kDrawn = size_t{1} << 18;
+  std::vector<float> values(std::min(elems, kDrawn));
+  for (size_t i = 0; i < values.size(); ++i) values[i] = counter_uniform(name_key("peak"), i);
+  std::vector<std::byte> drawn(values.size() * size_of(dtype));
+  convert(values, dtype, drawn);
+  device.upload(target, drawn.data(), drawn.size());
+  const size_t bytes = elems * size_of(dtype);
+  for (size_t done = drawn.size(); done < bytes; done *= 2)
+    device.copy(target + done, target, std::min(done, bytes - done));
 }
 
 std::unique_ptr<Device> open_host_device() {

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "backend/device_info.h"
+#include "tensor/dtype.h"
 #include "tensor/memory_source.h"
 
 namespace vitrail {
@@ -111,6 +112,10 @@ class Device : public MemorySource {
 // Records what `work` launches. Null means that another thread spoilt the recording, which may be tried
 // again. A launch that fails for a reason of its own throws, and the device is not left recording.
 std::unique_ptr<Recording> record(Device& device, const std::function<void()>& work);
+
+// Fills memory with random values in [-1, 1), the same few repeated: zeros would need less power and run
+// faster. Bytes are e4m3 codes.
+void fill_for_timing(Device& device, std::byte* target, DType dtype, size_t elems);
 
 // Opens the device that `info` describes; throws Error(kDevice) when it cannot be used here.
 std::unique_ptr<Device> open_device(const DeviceInfo& info);

@@ -29,6 +29,12 @@ const std::vector<std::string>* KernelTable::find(const TuneKey& key) const {
   return at != rows_.end() && at->key == key ? &at->kernels : nullptr;
 }
 
+bool KernelTable::names(std::string_view kernel) const {
+  return std::any_of(rows_.begin(), rows_.end(), [&](const Row& row) {
+    return std::find(row.kernels.begin(), row.kernels.end(), kernel) != row.kernels.end();
+  });
+}
+
 uint64_t KernelTable::hash() const {
   if (rows_.empty()) return 0;
   uint64_t hash = 0xcbf29ce484222325;

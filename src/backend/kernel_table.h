@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <string>
+#include <string_view>
 #include <tuple>
 #include <vector>
 
@@ -32,6 +33,7 @@ class KernelTable {
   void set(Row row);
   // The kernels measured for a key; null: the table has no such row.
   const std::vector<std::string>* find(const TuneKey& key) const;
+  bool names(std::string_view kernel) const;              // in any row
   const std::vector<Row>& rows() const { return rows_; }  // in the order of keys
   // A hash of the table's contents; 0 when it is empty.
   uint64_t hash() const;

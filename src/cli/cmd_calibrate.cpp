@@ -52,7 +52,8 @@ void run_calibrate(const Options& options, Console& console) {
     calibration.advance = [&](int64_t count) { progress.advance(count); };
     return measure_device(calibration);
   }();
-  const std::string warning = file.is_gpu() ? "" : busy_warning(others.cores(), read_machine().cores);
+  const std::string warning =
+      calibration.device.shares_host_memory ? busy_warning(others.cores(), read_machine().cores) : "";
   if (options.given("name")) file.name = options.text("name");
   console.print_json(to_json(file));
   console.print(to_text(file));

@@ -106,19 +106,14 @@ Said said_by(const Options& options) {
 }
 
 PlanTarget read_plan_target(const Options& options) {
-  const auto threads = static_cast<int>(options.integer("threads"));
-  const std::string& isa = options.text("isa");
-  const std::optional<int> ordinal = parse_cuda(options.text("device"));
-  const auto places = shipped_places("devices", "configs/devices");
-  if (!options.given("target")) {
-    PlanTarget target = ordinal ? gpu_target(*ordinal) : processor_target(threads, isa);
-    auto found = file_of_device(target.device, all_device_files(places));
-    if (found && options.text("backend") != "ref") target.file = std::move(found);
-    return target;
-  }
-  if (ordinal)
+  TargetRequest request{.places = shipped_places("devices", "configs/devices"),
+                        .device = options.text("device"),
+                        .threads = static_cast<int>(options.integer("threads")),
+                        .isa = options.text("isa")};
+  if (options.given("target")) request.file = options.text("target");
+  if (request.file && !parse_device_name(request.device).entry->on_host)
     throw Error(ErrorKind::kUsage, "--target and --device cuda name two devices", "leave one of them out");
-  return file_target(read_device_file(find_device_file(options.text("target"), places)), threads, isa);
+  return measured_target(std::move(request), options.text("backend"));
 }
 
 Command plan_command() {

@@ -37,7 +37,7 @@ void refuse_given(const Options& options, const std::vector<std::string>& names,
                   "a processor is tuned by sizes of GEMMs, a GPU by the GEMMs of a model");
 }
 
-void tune_processor(const Options& options, Console& console) {
+void tune_sizes(const Options& options, Console& console) {
   refuse_given(options, {"model", "batch", "dtype", "train"}, "with --device cuda only");
   const std::string path = place_to_write(options, this_processor());
   const std::vector<GemmSize> sizes = wanted_gemms(options, zoo_gemms());
@@ -57,7 +57,7 @@ void tune_processor(const Options& options, Console& console) {
   }
   progress.finish();
   write_kernels(path, table);
-  const std::string isa = isa_name(device);
+  const std::string isa = isa_name(device.isa);
   console.print_json({{"file", path}, {"isa", isa}, {"threads", device.threads}, {"rows", rows}});
   console.print(shown.text());
   console.say(strf("written to %s, for %s with %s", path.c_str(), isa.c_str(),
@@ -77,10 +77,10 @@ std::vector<PlannedGemm> planned_gemms(const Options& options, const DeviceInfo&
   return gemms_to_tune({&plan});
 }
 
-void tune_gpu(const Options& options, Console& console) {
+void tune_program(const Options& options, Console& console) {
   refuse_given(options, {"gemm", "isa"}, "on the CPU only");
   const DeviceInfo info = device_here(options.text("device"), 0, "");
-  const TunedDevice gpu = this_gpu(info);
+  const TunedDevice gpu = tuned_device(info);
   const std::string path = place_to_write(options, gpu);
   const std::vector<PlannedGemm> gemms = planned_gemms(options, info, console);
   const std::unique_ptr<Device> device = open_device(info);
@@ -90,17 +90,17 @@ void tune_gpu(const Options& options, Console& console) {
                                       [&](const std::string& gemm) { progress.advance(1, gemm); });
   progress.finish();
   write_kernels(path, tuned.table, gpu);
-  console.print_json({{"file", path}, {"card", gpu.name}, {"cublaslt", gpu.cublas}, {"rows", tuned.rows}});
+  const std::string cublas = gpu.libraries(tuned.table).at("cublaslt");
+  console.print_json({{"file", path}, {"card", gpu.name}, {"cublaslt", cublas}, {"rows", tuned.rows}});
   console.print(tuned.text);
-  console.say(
-      strf("written to %s, for %s with cuBLASLt %s", path.c_str(), gpu.name.c_str(), gpu.cublas.c_str()));
+  console.say(strf("written to %s, for %s with cuBLASLt %s", path.c_str(), gpu.name.c_str(), cublas.c_str()));
 }
 
 void run_tune(const Options& options, Console& console) {
-  if (parse_cuda(options.text("device")))
-    tune_gpu(options, console);
+  if (parse_device_name(options.text("device")).entry->tables.of_sizes)
+    tune_sizes(options, console);
   else
-    tune_processor(options, console);
+    tune_program(options, console);
 }
 
 // The options that name the program whose GEMMs are tuned on a GPU.

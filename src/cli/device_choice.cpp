@@ -33,13 +33,14 @@ const char* chosen_backend(const Options& options) {
 }
 
 const char* chosen_backend(const Options& options, const std::string& device) {
-  if (!parse_cuda(device)) return find_backend(options.text("backend")).name();
-  if (options.given("backend") && options.text("backend") != "cpu")
+  const BackendEntry &own = *parse_device_name(device).entry, &named = find_entry(options.text("backend"));
+  if (own.on_host) return named.name;
+  if (options.given("backend") && !named.names_devices())
     throw Error(ErrorKind::kUsage,
                 strf("--backend %s runs on the CPU, --device %s does not", options.text("backend").c_str(),
                      device.c_str()),
                 "leave one of them out; --check ref compares each step with the reference");
-  return device_backend(device).name();
+  return own.name;
 }
 
 OptionSpec rank_threads_option() {

@@ -160,7 +160,7 @@ EngineOptions read_engine_options(const Options& options, const std::string& dev
   engine.isa = options.text("isa");
   engine.kernels = chosen_kernels(options, device).table;
   if (options.declared("batch")) engine.batch = options.integer("batch");
-  engine.ordinal = parse_cuda(device).value_or(0);
+  engine.ordinal = parse_device_name(device).ordinal;
   set_precision(options.text("dtype"), device, engine, "--");
   engine.fuse = !options.flag("no-fuse");
   engine.check_reference = options.given("check");

@@ -1,11 +1,11 @@
 #include "measure/calibrate.h"
 
-#include "backend/cpu/host/peak.h"
-#include "backend/cuda/kernels.h"
-#include "backend/cuda/peak.h"
+#include "backend/registry.h"
 #include "base/error.h"
 #include "measure/calibrate_steps.h"
+#include "measure/device_check.h"
 #include "measure/host.h"
+#include "plan/devices.h"
 
 namespace vitrail {
 
@@ -40,18 +40,19 @@ void advance(const Calibration& c, int64_t count) {
   if (c.advance) c.advance(count);
 }
 
-void measure_rates(const Calibration& c, int threads, DeviceFile& file) {
-  ThreadPool pool(threads);
+void measure_rates(const Calibration& c, int threads, CpuSpec& processor) {
   DeviceInfo part = c.device;
   part.threads = threads;
-  const auto level = static_cast<IsaLevel>(c.device.isa);
-  file.rates.push_back({threads, measure_peak_gflops(pool, level), measure_copy_gbps(pool)});
+  const BackendEntry& backend = find_entry(part.backend);
+  const DevicePeaks peaks = backend.measure(part, *backend.open(part), "f32", true);
+  processor.rates.push_back({threads, peaks.gflops, peaks.gbps});
   advance(c, 2);
+  ThreadPool pool(threads);
   for (const auto& [type, arithmetic] : kTypes)
     for (const GemmSize& size : c.gemms) {
       const auto speeds = measure_kernels(size, part, pool, c.rounds, arithmetic);
       if (!speeds.empty())
-        file.gemms.push_back({size.m, size.n, size.k, threads, speeds.front().gflops, type});
+        processor.gemms.push_back({size.m, size.n, size.k, threads, speeds.front().gflops, type});
       advance(c, 1);
     }
 }
@@ -70,50 +71,59 @@ void measure_curves(const Calibration& c, int threads, DeviceFile& file) {
     advance(c, 1);
   }
 }
+
+DeviceFile measure_processor(const Calibration& c) {
+  CpuSpec processor{.isa = isa_name(c.device.isa), .cores = c.device.threads};
+  for (const int threads : c.thread_counts()) measure_rates(c, threads, processor);
+  DeviceFile file;
+  file.kind = c.device.backend;
+  file.name = name_of(c.device);
+  file.memory_bytes = c.device.memory_bytes;
+  file.spec = std::move(processor);
+  return file;
+}
 }  // namespace
 
 DeviceFile measure_device(const Calibration& c) {
   DeviceFile file;
   if (c.device.shares_host_memory) {
-    file.name = read_machine().processor;
-    file.isa = to_string(static_cast<IsaLevel>(c.device.isa));
-    file.cores = c.device.threads;
-    file.memory_bytes = c.device.memory_bytes;
+    file = measure_processor(c);
   } else {
-    file = measure_gpu(c.device.ordinal);
+    file = measure_peaks(c.device, *open_device(c.device));
     advance(c, 1);
   }
-  for (const int threads : c.thread_counts()) {
-    if (c.device.shares_host_memory) measure_rates(c, threads, file);
-    measure_curves(c, threads, file);
-  }
+  for (const int threads : c.thread_counts()) measure_curves(c, threads, file);
   return file;
 }
 
-DeviceFile measure_gpu(int ordinal) {
-  const DeviceInfo info = cuda_device(ordinal);
-  const std::unique_ptr<Device> device = open_device(info);
+DeviceFile measure_peaks(const DeviceInfo& info, Device& device) {
+  const BackendEntry& backend = find_entry(info.backend);
+  GpuSpec gpu{.compute = info.compute, .processors = info.processors, .l2_bytes = info.l2_bytes};
+  for (const char* type : kGpuTypes) {
+    const bool first = gpu.tflops.empty();  // f32, which every GPU has
+    try {
+      const DevicePeaks peaks = backend.measure(info, device, type, first);
+      gpu.tflops[type] = peaks.gflops / 1e3;
+      if (first) gpu.copy_gbps = peaks.gbps;
+    } catch (const Error& error) {
+      if (error.kind() != ErrorKind::kDevice || first) throw;
+    }
+  }
   DeviceFile file;
   file.kind = info.backend;
   file.name = info.name;
   file.memory_bytes = info.memory_bytes;
-  file.compute = info.compute, file.processors = info.processors;
-  file.l2_bytes = info.l2_bytes, file.foreign_bytes = device->foreign_bytes();
-  file.copy_gbps = measure_cuda_copy_gbps(*device);
-  for (const char* type : kGpuTypes) {
-    try {
-      file.tflops[type] = measure_cuda_peak_gflops(*device, type) / 1e3;
-    } catch (const Error& error) {
-      if (error.kind() != ErrorKind::kDevice || type == std::string("f32")) throw;
-    }
-  }
+  file.foreign_bytes = device.foreign_bytes();
+  file.spec = std::move(gpu);
   return file;
 }
 
-PlanTarget gpu_target(int ordinal) {
-  PlanTarget target = file_target(measure_gpu(ordinal), 0, "");
-  target.device.ordinal = ordinal;
-  target.available_bytes = open_device(target.device)->usable_bytes();
+PlanTarget measured_target(TargetRequest request, const std::string& backend) {
+  request.measure = measure_peaks;
+  PlanTarget target = resolve_target(request);
+  if (request.file) return target;
+  auto found = file_of_device(target.device, all_device_files(request.places));
+  if (found && find_entry(backend).names_devices()) target.file = std::move(found);
   return target;
 }
 

@@ -29,9 +29,10 @@ struct Calibration {
 // Measures the processor or the GPU; curves take minutes, the rest seconds.
 DeviceFile measure_device(const Calibration& calibration);
 
-// Measures the peaks of a GPU of this machine alone, which takes some tenths of a second.
-DeviceFile measure_gpu(int ordinal);
-// Returns the same as a target for planning: the memory that is free, not all that the GPU has.
-PlanTarget gpu_target(int ordinal);
+// Measures the peaks of an opened GPU alone, which takes some tenths of a second.
+DeviceFile measure_peaks(const DeviceInfo& info, Device& device);
+// Returns a plan's target with its speed: of the file that was asked for, else of the one that describes the
+// device, where `backend` is what it was measured with, else a GPU's peaks.
+PlanTarget measured_target(TargetRequest request, const std::string& backend);
 
 }  // namespace vitrail

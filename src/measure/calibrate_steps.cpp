@@ -225,8 +225,7 @@ std::string CalibrationStep::text() const {
 }
 
 std::vector<std::string> calibration_types(const DeviceInfo& device) {
-  if (device.shares_host_memory) return {"f32", "bf16", "int8"};
-  return {"f32", "tf32", "bf16", "f16", "fp8"};
+  return find_entry(device.backend).types;
 }
 
 std::vector<CalibrationStep> calibration_steps(const DeviceInfo& device,

@@ -17,16 +17,11 @@
 namespace vitrail {
 
 std::string mismatch(const DeviceFile& file, const DeviceInfo& device) {
-  const std::string here = device.shares_host_memory ? read_machine().processor : device.name;
+  const std::string here = name_of(device);
   if (file.kind != device.backend)
     return strf("it is of a %s, and this is a %s", file.kind.c_str(), device.backend.c_str());
   if (file.name != here) return strf("it is of %s, and this is %s", file.name.c_str(), here.c_str());
-  if (file.is_gpu()) return "";
-  if (file.cores != read_machine().usable)
-    return strf("it is of %s, and this process has %d", format_count(file.cores, "core").c_str(),
-                read_machine().usable);
-  const std::string isa = isa_name(device);
-  return file.isa == isa ? "" : strf("it was measured with %s, not with %s", file.isa.c_str(), isa.c_str());
+  return file.mismatch(device, read_machine().usable);
 }
 
 namespace {
@@ -49,7 +44,7 @@ void for_each_file(const std::vector<std::string>& paths, const Use& use) {
 std::vector<std::string> files_of_this_machine(const std::vector<std::string>& paths) {
   std::vector<DeviceInfo> devices;
   for (const BackendEntry& backend : backend_registry())
-    for (int i = 0; backend.names_devices && i < static_cast<int>(backend.devices().size()); ++i)
+    for (int i = 0; backend.names_devices() && i < static_cast<int>(backend.report().devices.size()); ++i)
       devices.push_back(backend.find({.ordinal = i}));
   std::vector<std::string> names;
   for_each_file(paths, [&](const std::string& path, const DeviceFile& file) {

@@ -105,6 +105,10 @@ MachineInfo read_machine() {
   return info;
 }
 
+std::string name_of(const DeviceInfo& device) {
+  return device.shares_host_memory ? read_machine().processor : device.name;
+}
+
 std::string allowed_cores() {
   cpu_set_t allowed;
   if (::sched_getaffinity(0, sizeof allowed, &allowed) != 0) return "";

@@ -7,6 +7,8 @@
 #include <string_view>
 #include <vector>
 
+#include "backend/device_info.h"
+
 namespace vitrail {
 
 struct CacheInfo {
@@ -25,6 +27,8 @@ struct MachineInfo {
   std::string memory_where;  // what bounds the available bytes, as FreeMemory states it
 };
 MachineInfo read_machine();
+// Returns the name by which files know a device of this machine: its own, or that of the processor's model.
+std::string name_of(const DeviceInfo& device);
 // Returns the cores that this process may run on, "0-3,8".
 std::string allowed_cores();
 

@@ -4,10 +4,6 @@
 #include <filesystem>
 #include <optional>
 
-#include "backend/cpu/gemm/onednn.h"
-#include "backend/cpu/host/levels.h"
-#include "backend/cpu/kernels.h"
-#include "backend/cuda/kernels.h"
 #include "base/file.h"
 #include "base/json.h"
 #include "base/text.h"
@@ -22,23 +18,6 @@ namespace fs = std::filesystem;
 using nlohmann::ordered_json;
 constexpr size_t kMaxTableBytes = 4 << 20;
 constexpr const char* kFormat = "vitrail kernels 1";
-
-bool mentions(const KernelTable& table, const char* kernel) {
-  for (const KernelTable::Row& row : table.rows())
-    for (const std::string& name : row.kernels)
-      if (name == kernel) return true;
-  return false;
-}
-
-// Returns the versions of the libraries whose kernels the table names: oneDNN is opened only where it is
-// named.
-Json versions_for(const KernelTable& table, const TunedDevice& device) {
-  if (device.is_gpu()) return {{"cublaslt", device.cublas}};
-  Json versions = Json::object();
-  if (mentions(table, "onednn tiles"))
-    versions["onednn"] = cpu::onednn().missing.empty() ? cpu::onednn().version : "missing";
-  return versions;
-}
 
 [[noreturn]] void refuse(const std::string& why) {
   throw Error(ErrorKind::kData, why);
@@ -56,17 +35,10 @@ int64_t count_field(const Json& object, const char* name) {
   return value.get<int64_t>();
 }
 
-// Returns nothing for an instruction set that this processor lacks.
-std::optional<int> isa_number(const std::string& name) {
-  for (const IsaLevel level : available_isa_levels())
-    if (name == to_string(level)) return static_cast<int>(level);
-  return std::nullopt;
-}
-
 // Reads threads and instruction set, which only a processor has; false: this processor lacks the set.
 bool read_processor(const Json& json, TuneKey& key) {
   key.threads = static_cast<int>(std::min<int64_t>(count_field(json, "threads"), 1 << 20));
-  const auto isa = isa_number(field(json, "isa", &Json::is_string).get<std::string>());
+  const auto isa = isa_here(field(json, "isa", &Json::is_string).get<std::string>());
   key.isa = isa.value_or(0);
   return isa.has_value();
 }
@@ -80,12 +52,12 @@ std::optional<KernelTable::Row> row_from(const Json& json, const TunedDevice& de
     row.kernels.push_back(name.get<std::string>());
   }
   row.key.threads = 0, row.key.isa = device.compute;
-  if (!device.is_gpu() && !read_processor(json, row.key)) return std::nullopt;
+  if (device.tables().of_sizes && !read_processor(json, row.key)) return std::nullopt;
   return row;
 }
 
-bool has_cpu_kernel(const std::string& name) {
-  for (const OpKernels& row : cpu_backend().kernels())
+bool has_kernel(const Backend& backend, const std::string& name) {
+  for (const OpKernels& row : backend.kernels())
     for (const Kernel& kernel : row.kernels)
       if (name == kernel.name) return true;
   return false;
@@ -93,16 +65,12 @@ bool has_cpu_kernel(const std::string& name) {
 
 // Refuses a table of a version with other kernels, since it ranked kernels that do not exist here.
 void refuse_unknown_kernels(const KernelTable& table, const TunedDevice& device) {
-  if (device.is_gpu()) return;
+  if (!device.tables().of_one_version) return;
   for (const KernelTable::Row& row : table.rows())
     for (const std::string& name : row.kernels)
-      if (!has_cpu_kernel(name))
+      if (!has_kernel(device.backend->kernels(), name))
         refuse(strf("it names the kernel %s, which this version of Vitrail does not have; tune anew",
                     quoted(name).c_str()));
-}
-
-const char* kind_of(const TunedDevice& device) {
-  return device.is_gpu() ? "card" : "processor";
 }
 
 KernelTable table_from(const Json& json, const TunedDevice& device) {
@@ -113,13 +81,13 @@ KernelTable table_from(const Json& json, const TunedDevice& device) {
       refuse(strf("it was made with %s '%s', this is '%s'", name, there.get<std::string>().c_str(),
                   here.c_str()));
   };
-  if (!device.is_gpu()) same("vitrail", VITRAIL_VERSION);
-  same(kind_of(device), device.name);
+  if (device.tables().of_one_version) same("vitrail", VITRAIL_VERSION);
+  same(device.tables().key, device.name);
   KernelTable table;
   for (const Json& json_row : field(json, "rows", &Json::is_array))
     if (auto row = row_from(json_row, device)) table.set(std::move(*row));
   refuse_unknown_kernels(table, device);
-  const Json made_with = field(json, "libraries", &Json::is_object), here = versions_for(table, device);
+  const Json made_with = field(json, "libraries", &Json::is_object), here = device.libraries(table);
   if (made_with != here)
     refuse(strf("it was made with other versions of libraries, %s, here %s", made_with.dump().c_str(),
                 here.dump().c_str()));
@@ -153,25 +121,26 @@ std::string file_word(const std::string& name) {
 }
 
 // Returns "nvidia-h200.json".
-std::string gpu_file(const TunedDevice& gpu) {
-  std::string name = file_word(gpu.name);
-  for (char& c : name) c = static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
+std::string file_of(const TunedDevice& device) {
+  std::string name = file_word(device.name);
+  if (device.tables().shipped)
+    for (char& c : name) c = static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
   return name + ".json";
 }
 }  // namespace
 
 TunedDevice this_processor() {
-  return {read_machine().processor, 0, {}};
+  return tuned_device(device_here("cpu", 0, ""));
 }
 
-TunedDevice this_gpu(const DeviceInfo& device) {
-  return {device.name, device.compute, cublas_version()};
+TunedDevice tuned_device(const DeviceInfo& device) {
+  const BackendEntry& backend = find_entry(device.backend);
+  return {&backend, name_of(device), device.compute, backend.tables.libraries};
 }
 
 std::string own_kernels_path(const std::string& config_home, const TunedDevice& device) {
   if (config_home.empty()) return {};
-  const std::string name = device.is_gpu() ? gpu_file(device) : file_word(device.name) + ".json";
-  return (fs::path(config_home) / "vitrail" / ("kernels-" + name)).string();
+  return (fs::path(config_home) / "vitrail" / ("kernels-" + file_of(device))).string();
 }
 
 std::vector<fs::path> kernel_places() {
@@ -181,7 +150,8 @@ std::vector<fs::path> kernel_places() {
 std::string shipped_kernels_path(const TunedDevice& device, const std::vector<fs::path>& places) {
   std::error_code ignored;
   for (const fs::path& place : places)
-    if (const fs::path path = place / gpu_file(device); device.is_gpu() && fs::is_regular_file(path, ignored))
+    if (const fs::path path = place / file_of(device);
+        device.tables().shipped && fs::is_regular_file(path, ignored))
       return path.string();
   return {};
 }
@@ -198,13 +168,13 @@ KernelsFile read_kernels(const std::string& path, const TunedDevice& device) {
 void write_kernels(const std::string& path, const KernelTable& table, const TunedDevice& device) {
   ordered_json json = {{"format", kFormat},
                        {"vitrail", VITRAIL_VERSION},
-                       {kind_of(device), device.name},
-                       {"libraries", versions_for(table, device)},
+                       {device.tables().key, device.name},
+                       {"libraries", device.libraries(table)},
                        {"rows", ordered_json::array()}};
   for (const auto& [key, kernels] : table.rows()) {
     ordered_json row = {{"op", key.op}};
-    if (!device.is_gpu()) {
-      row["isa"] = to_string(static_cast<IsaLevel>(key.isa));
+    if (device.tables().of_sizes) {
+      row["isa"] = isa_name(key.isa);
       row["threads"] = key.threads;
     }
     row.update({{"m", key.m}, {"n", key.n}, {"k", key.k}, {"kernels", kernels}});
@@ -232,11 +202,9 @@ KernelsFile usual_kernels(const std::string& config_home, const TunedDevice& dev
 
 namespace {
 // Returns nothing for a GPU that cannot be used; computing on it reports why.
-std::optional<TunedDevice> tuned_device(const std::string& device) {
-  const std::optional<int> ordinal = parse_cuda(device);
-  if (!ordinal) return this_processor();
+std::optional<TunedDevice> usable_device(const DeviceName& name) {
   try {
-    return this_gpu(cuda_device(*ordinal));
+    return tuned_device(name.entry->find({.ordinal = name.ordinal}));
   } catch (const Error&) {
     return std::nullopt;
   }
@@ -245,7 +213,7 @@ std::optional<TunedDevice> tuned_device(const std::string& device) {
 
 KernelsFile kernels_for(const std::string& device, const std::string& asked, const std::string& config_home) {
   if (asked == "none") return {};
-  const std::optional<TunedDevice> tuned = tuned_device(device);
+  const std::optional<TunedDevice> tuned = usable_device(parse_device_name(device));
   if (!tuned) return {};
   return asked == "auto" ? usual_kernels(config_home, *tuned) : asked_for_kernels(asked, *tuned);
 }

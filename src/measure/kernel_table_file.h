@@ -3,32 +3,35 @@
 #pragma once
 
 #include <filesystem>
+#include <functional>
+#include <map>
 #include <memory>
 #include <string>
 #include <vector>
 
-#include "backend/device_info.h"
+#include "backend/registry.h"
 
 namespace vitrail {
 
 // The device whose kernels a table ranks.
 struct TunedDevice {
-  std::string name;  // name of the processor or of the GPU
-  // The compute capability of a GPU, and its library's version; 0 and empty for a processor.
-  int compute = 0;
-  std::string cublas;  // the version: a table numbers its algorithms
+  const BackendEntry* backend;  // whose facts say what a table holds for
+  std::string name;             // of the processor or of the GPU
+  int compute = 0;              // the capability of a GPU
+  // The versions of the libraries whose kernels a table names.
+  std::function<std::map<std::string, std::string>(const KernelTable&)> libraries;
 
-  bool is_gpu() const { return compute > 0; }
+  const TunedTables& tables() const { return backend->tables; }
 };
 TunedDevice this_processor();
-TunedDevice this_gpu(const DeviceInfo& device);  // a GPU of this machine
+TunedDevice tuned_device(const DeviceInfo& device);  // a device of this machine
 
 // Returns the path where `bench tune` writes and every command looks: below `config_home` (~/.config), named
 // by the device; empty without such a folder.
 std::string own_kernels_path(const std::string& config_home, const TunedDevice& device = this_processor());
 // Returns the places of tables shipped with Vitrail.
 std::vector<std::filesystem::path> kernel_places();
-// Returns the shipped table of a GPU; empty when there is none.
+// Returns the shipped table of a device; empty when there is none.
 std::string shipped_kernels_path(const TunedDevice& device,
                                  const std::vector<std::filesystem::path>& places = kernel_places());
 

@@ -2,8 +2,7 @@
 
 #include <nlohmann/json.hpp>
 
-#include "backend/cpu/host/peak.h"
-#include "backend/cuda/kernels.h"
+#include "backend/registry.h"
 #include "base/error.h"
 #include "base/values.h"
 #include "dist/mpi_world.h"
@@ -24,12 +23,6 @@ constexpr const char* kCompiler = "clang " __clang_version__;
 constexpr const char* kCompiler = "g++ " __VERSION__;
 #endif
 
-std::string cuda_note(const CudaReport& cuda) {
-  if (!cuda.problem.empty()) return cuda.problem;
-  return join(cuda.gpus, "; ") + strf(" (driver for %s, built with CUDA %s, cuBLASLt %s)",
-                                      cuda.driver.c_str(), cuda.runtime.c_str(), cuda.cublas.c_str());
-}
-
 std::string nccl_note(const NcclReport& nccl) {
   if (!nccl.problem.empty()) return nccl.problem;
   return nccl.version + " (" + nccl.path + ")" + (nccl.shares_gpus ? ", ranks may share a GPU" : "");
@@ -45,17 +38,29 @@ std::string mpi_note(const MpiReport& mpi) {
 }
 
 std::vector<BackendFact> backend_facts(const NcclReport& nccl, const MpiReport& mpi) {
-  const CudaReport cuda = cuda_report();
-  return {{"ref", true, "plain loops, the oracle"},
-          {"cpu", true, "the fast one on processors"},
-          {"cuda", cuda.problem.empty(), cuda_note(cuda)},
-          {"mpi", mpi.problem.empty(), mpi_note(mpi)},
-          {"nccl", nccl.problem.empty(), nccl_note(nccl)}};
+  std::vector<BackendFact> facts;
+  for (const BackendEntry& backend : backend_registry()) {
+    const BackendReport found = backend.report();
+    facts.push_back({backend.name, found.problem.empty(), found.note});
+  }
+  facts.push_back({"mpi", mpi.problem.empty(), mpi_note(mpi)});
+  facts.push_back({"nccl", nccl.problem.empty(), nccl_note(nccl)});
+  return facts;
 }
 
-double measure_peak(int threads, IsaLevel isa) {
-  ThreadPool pool(std::max(threads, 1));
-  return measure_peak_gflops(pool, isa);
+double measure_peak(int threads) {
+  const DeviceInfo device = device_here("cpu", std::max(threads, 1), "");
+  return find_entry(device.backend).measure(device, *open_device(device), "f32", false).gflops;
+}
+
+// What the libraries of backends are that are driven by some.
+void add_libraries(ordered_json& json) {
+  for (const BackendEntry& backend : backend_registry()) {
+    const BackendReport found = backend.report();
+    if (found.libraries.empty()) continue;
+    json[backend.name] = {{"problem", found.problem}, {"cards", found.devices}};
+    for (const auto& [name, text] : found.libraries) json[backend.name][name] = text;
+  }
 }
 }  // namespace
 
@@ -63,9 +68,9 @@ SystemReport::SystemReport(KernelsFile table, std::vector<std::filesystem::path>
                            MpiReport chosen_mpi, const Variables& variables)
     : tuned(std::move(table)),
       machine(read_machine()),
-      isa(to_string(best_isa())),
+      isa(isa_name(device_here("cpu", 1, "").isa)),
       isa_levels(isa_names_here()),
-      peak_gflops(measure_peak(machine.usable, best_isa())),
+      peak_gflops(measure_peak(machine.usable)),
       device_files(files_of_this_machine(all_device_files(shipped_places("devices", "configs/devices")))),
       nccl(nccl_report(variables)),
       mpi(std::move(chosen_mpi)),
@@ -119,7 +124,6 @@ ordered_json to_json(const SystemReport& report) {
                                  {"for", library.purpose},
                                  {"package", library.package}});
   for (const BackendFact& backend : report.backends) json["backends"][backend.name] = backend.usable;
-  const CudaReport cuda = cuda_report();
   json["mpi"] = {{"problem", report.mpi.problem},
                  {"library", report.mpi.library},
                  {"plugin", report.mpi.plugin},
@@ -127,8 +131,7 @@ ordered_json to_json(const SystemReport& report) {
                  {"came_along", report.mpi.came_along}};
   json["nccl"] = {
       {"problem", report.nccl.problem}, {"version", report.nccl.version}, {"path", report.nccl.path}};
-  json["cuda"] = {{"problem", cuda.problem}, {"cards", cuda.gpus},    {"driver", cuda.driver},
-                  {"runtime", cuda.runtime}, {"cublas", cuda.cublas}, {"plugin", cuda.plugin}};
+  add_libraries(json);
   json["models"] = ordered_json::array();
   for (const BundledModel& model : report.models)
     json["models"].push_back({{"name", model.name}, {"path", model.path.string()}});

@@ -55,8 +55,9 @@ namespace {
 // The peaks are only for comparison: a device too full to measure them still runs the model.
 Peaks measured_peaks(const ExecutionPlan& plan, bool copying) {
   try {
+    const BackendEntry& backend = find_entry(plan.device.backend);
     const DevicePeaks peaks =
-        find_entry(plan.device.backend).measure(plan.device, gemm_type(plan.program), copying);
+        backend.measure(plan.device, *backend.open(plan.device), gemm_type(plan.program), copying);
     return {peaks.gflops, peaks.gbps};
   } catch (const Error& error) {
     if (error.kind() != ErrorKind::kMemory) throw;

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <nlohmann/json.hpp>
 
-#include "backend/cpu/launch.h"
+#include "backend/registry.h"
 #include "base/error.h"
 #include "base/text.h"
 #include "base/timing.h"
@@ -106,7 +106,7 @@ std::vector<KernelSpeed> measure_kernels(const GemmSize& size, const DeviceInfo&
   const LinearOp op(arithmetic);
   const LaunchContext context{pool, device};
   std::vector<std::unique_ptr<Candidate>> candidates;
-  for (const OpKernels& row : cpu::f32_kernels())
+  for (const OpKernels& row : find_entry(device.backend).tables.of_sizes())
     if (row.op == LinearOp::kKind)
       for (const Kernel& kernel : row.kernels)
         if (auto one = candidate(op, kernel, size, device)) candidates.push_back(std::move(one));

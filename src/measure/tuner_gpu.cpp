@@ -2,7 +2,6 @@
 
 #include <algorithm>
 
-#include "backend/cuda/peak.h"
 #include "base/checked.h"
 #include "base/error.h"
 #include "base/timing.h"

@@ -2,7 +2,6 @@
 #include <filesystem>
 #include <nlohmann/json.hpp>
 
-#include "backend/cpu/host/levels.h"
 #include "backend/registry.h"
 #include "base/error.h"
 #include "base/file.h"
@@ -10,6 +9,7 @@
 #include "base/values.h"
 #include "plan/device_file.h"
 #include "plan/device_reader.h"
+#include "plan/devices.h"
 
 namespace vitrail {
 
@@ -61,9 +61,8 @@ void read_curves(const DeviceReader& all, DeviceFile& device) {
 }
 
 // A processor is one that this program has kernels for, measured on the cores it has.
-void check_processor(const std::string& path, const DeviceFile& device) {
-  std::vector<std::string> known;
-  for (const IsaLevel level : all_isa_levels()) known.emplace_back(to_string(level));
+void check_processor(const std::string& path, const CpuSpec& device) {
+  const std::vector<std::string> known = isa_names();
   if (std::find(known.begin(), known.end(), device.isa) == known.end())
     refuse_device(path,
                   strf("'isa' is %s, none of %s", quoted(device.isa).c_str(), join(known, ", ").c_str()));
@@ -76,15 +75,16 @@ void check_processor(const std::string& path, const DeviceFile& device) {
     if (i > 0 && device.rates[i].threads == device.rates[i - 1].threads)
       refuse_device(path, strf("'rates' has two rows for %d threads", device.rates[i].threads));
   }
-  for (const DeviceFile::Gemm& gemm : device.gemms) {
+  for (const CpuSpec::Gemm& gemm : device.gemms) {
     refuse_beyond("products", gemm.threads);
     require_type(gemm.dtype, path);
   }
 }
 
-void read_processor(const DeviceReader& all, DeviceFile& device) {
+CpuSpec read_processor(const DeviceReader& all) {
   all.only({"format", "kind", "name", "source", "comment", "memory_bytes", "watts", "isa", "cores", "rates",
             "products", "curves"});
+  CpuSpec device;
   device.isa = all.text("isa");
   device.cores = all.small("cores", kThreadBounds);
   for (const Json& row : all.list("rates")) {
@@ -105,6 +105,7 @@ void read_processor(const DeviceReader& all, DeviceFile& device) {
             [](const auto& a, const auto& b) { return a.threads < b.threads; });
   check_processor(all.path, device);
   if (device.gemm_share() <= 0) refuse_device(all.path, "'products' has none in f32");
+  return device;
 }
 
 std::map<std::string, double> read_tflops(const DeviceReader& all) {
@@ -119,7 +120,7 @@ std::map<std::string, double> read_tflops(const DeviceReader& all) {
 
 // The measured figures of a device that was not measured: its sheet's, by the share of its sheet that the
 // other one reaches.
-void take_likeness(const DeviceReader& all, DeviceFile& device) {
+void take_likeness(const DeviceReader& all, DeviceFile& device, GpuSpec& gpu) {
   device.like_name = all.text("like");
   const bool is_name = device.like_name.find_first_of("/.") == std::string::npos;
   if (!is_name) refuse_device(all.path, "'like' is not the name of a device file beside it");
@@ -133,24 +134,26 @@ void take_likeness(const DeviceReader& all, DeviceFile& device) {
                   strf("'like' names %s, which is itself like another", shown(device.like_name).c_str()));
   device.like = std::make_shared<DeviceFile>(read_device_file(beside.string()));
   const DeviceFile& other = *device.like;
-  if (other.like || other.sheet.gbps <= 0 || !other.is_gpu())
+  const GpuSpec* measured_gpu = std::get_if<GpuSpec>(&other.spec);
+  if (other.like || other.sheet.gbps <= 0 || !measured_gpu)
     refuse_device(all.path, strf("'like' names %s, which is no measured GPU with a data sheet",
                                  shown(device.like_name).c_str()));
   const auto share = [&](const std::string& type) {
-    const bool known = other.tflops.contains(type) && other.sheet.tflops.contains(type);
+    const bool known = measured_gpu->tflops.contains(type) && other.sheet.tflops.contains(type);
     const std::string& measured = known ? type : "f32";
-    return other.tflops.at(measured) / other.sheet.tflops.at(measured);
+    return measured_gpu->tflops.at(measured) / other.sheet.tflops.at(measured);
   };
-  device.copy_gbps = device.sheet.gbps * other.copy_gbps / other.sheet.gbps;
-  for (const auto& [type, rate] : device.sheet.tflops) device.tflops[type] = rate * share(type);
+  gpu.copy_gbps = device.sheet.gbps * measured_gpu->copy_gbps / other.sheet.gbps;
+  for (const auto& [type, rate] : device.sheet.tflops) gpu.tflops[type] = rate * share(type);
 }
 
-void read_gpu(const DeviceReader& all, DeviceFile& device) {
+GpuSpec read_gpu(const DeviceReader& all, DeviceFile& device) {
   all.only({"format", "kind", "name", "source", "comment", "memory_bytes", "watts", "compute", "processors",
             "l2_bytes", "foreign_bytes", "copy_gbps", "tflops", "sheet", "like", "curves"});
-  device.compute = all.small("compute", {30, 999});
-  device.processors = all.small("processors", {1, 1 << 16});
-  device.l2_bytes = static_cast<uint64_t>(all.count("l2_bytes", {1 << 10, 1e12}));
+  GpuSpec gpu;
+  gpu.compute = all.small("compute", {30, 999});
+  gpu.processors = all.small("processors", {1, 1 << 16});
+  gpu.l2_bytes = static_cast<uint64_t>(all.count("l2_bytes", {1 << 10, 1e12}));
   if (all.has("foreign_bytes"))
     device.foreign_bytes = static_cast<uint64_t>(all.count("foreign_bytes", {1, kMemoryBounds.most}));
   if (device.foreign_bytes >= device.memory_bytes)
@@ -161,15 +164,19 @@ void read_gpu(const DeviceReader& all, DeviceFile& device) {
     one.only({"url", "tflops", "gbps"});
     device.sheet = {one.text("url"), read_tflops(one), one.number("gbps", kGbpsBounds)};
   }
-  if (all.has("like")) return take_likeness(all, device);
-  device.copy_gbps = all.number("copy_gbps", kGbpsBounds);
-  device.tflops = read_tflops(all);
+  if (all.has("like")) {
+    take_likeness(all, device, gpu);
+    return gpu;
+  }
+  gpu.copy_gbps = all.number("copy_gbps", kGbpsBounds);
+  gpu.tflops = read_tflops(all);
+  return gpu;
 }
 
 const BackendEntry& backend_of(const std::string& path, const std::string& kind) {
   const auto& rows = backend_registry();
   const auto found = std::find_if(rows.begin(), rows.end(), [&](const BackendEntry& row) {
-    return row.names_devices && row.name == kind;
+    return row.names_devices() && row.name == kind;
   });
   if (found == rows.end())
     refuse_device(path, strf("it describes a %s, and plans are for a cpu or cuda", shown(kind).c_str()));
@@ -192,22 +199,25 @@ DeviceFile read_device_file(const std::string& path) {
   if (format == kFormats[1]) device.source = shown(all.text("source"));
   device.memory_bytes = static_cast<uint64_t>(all.count("memory_bytes", kMemoryBounds));
   if (all.has("watts")) device.watts = all.number("watts", kWattBounds);
-  backend.numbered ? read_gpu(all, device) : read_processor(all, device);
+  if (backend.on_host)
+    device.spec = read_processor(all);
+  else
+    device.spec = read_gpu(all, device);
   read_curves(all, device);
   return device;
 }
 
 namespace {
-void write_processor(const DeviceFile& device, ordered_json& json) {
-  json.update({{"isa", device.isa},
-               {"cores", device.cores},
+void write_spec(const DeviceFile& device, const CpuSpec& processor, ordered_json& json) {
+  json.update({{"isa", processor.isa},
+               {"cores", processor.cores},
                {"memory_bytes", device.memory_bytes},
                {"rates", ordered_json::array()},
                {"products", ordered_json::array()}});
-  for (const DeviceFile::Rate& rate : device.rates)
+  for (const CpuSpec::Rate& rate : processor.rates)
     json["rates"].push_back(
         {{"threads", rate.threads}, {"fma_gflops", rate.fma_gflops}, {"copy_gbps", rate.copy_gbps}});
-  for (const DeviceFile::Gemm& p : device.gemms)
+  for (const CpuSpec::Gemm& p : processor.gemms)
     json["products"].push_back({{"m", p.m},
                                 {"n", p.n},
                                 {"k", p.k},
@@ -216,11 +226,11 @@ void write_processor(const DeviceFile& device, ordered_json& json) {
                                 {"gflops", p.gflops}});
 }
 
-void write_gpu(const DeviceFile& device, ordered_json& json) {
-  json.update({{"compute", device.compute},
-               {"processors", device.processors},
+void write_spec(const DeviceFile& device, const GpuSpec& gpu, ordered_json& json) {
+  json.update({{"compute", gpu.compute},
+               {"processors", gpu.processors},
                {"memory_bytes", device.memory_bytes},
-               {"l2_bytes", device.l2_bytes}});
+               {"l2_bytes", gpu.l2_bytes}});
   if (device.foreign_bytes > 0) json["foreign_bytes"] = device.foreign_bytes;
   if (device.sheet.gbps > 0)
     json["sheet"] = {{"url", device.sheet.url}, {"tflops", device.sheet.tflops}, {"gbps", device.sheet.gbps}};
@@ -228,8 +238,8 @@ void write_gpu(const DeviceFile& device, ordered_json& json) {
     json["like"] = device.like_name;
     return;
   }
-  json["copy_gbps"] = device.copy_gbps;
-  json["tflops"] = device.tflops;
+  json["copy_gbps"] = gpu.copy_gbps;
+  json["tflops"] = gpu.tflops;
 }
 
 ordered_json curve_json(const CostCurve& curve) {
@@ -250,7 +260,7 @@ ordered_json to_json(const DeviceFile& device) {
   ordered_json json = {
       {"format", kFormats[1]}, {"kind", device.kind}, {"name", device.name}, {"source", device.source}};
   if (device.watts > 0) json["watts"] = device.watts;
-  device.is_gpu() ? write_gpu(device, json) : write_processor(device, json);
+  std::visit([&](const auto& one) { write_spec(device, one, json); }, device.spec);
   for (const CostCurve& curve : device.curves.curves()) json["curves"].push_back(curve_json(curve));
   return json;
 }

@@ -4,9 +4,6 @@
 
 #include "backend/cpu/host/cores.h"
 #include "backend/cpu/host/levels.h"
-#include "backend/cpu/kernels.h"
-#include "backend/cuda/kernels.h"
-#include "backend/registry.h"
 #include "base/error.h"
 
 namespace vitrail {
@@ -20,11 +17,6 @@ std::vector<std::string> names_of(const std::vector<IsaLevel>& levels) {
 }
 
 }  // namespace
-
-std::optional<int> parse_cuda(const std::string& device, const char* dash) {
-  const DeviceName name = parse_device_name(device, (std::string(dash) + "device").c_str());
-  return name.entry->numbered ? std::optional(name.ordinal) : std::nullopt;
-}
 
 const Backend& device_backend(const std::string& device) {
   return parse_device_name(device).entry->kernels();
@@ -64,8 +56,9 @@ int gpu_of(const HostRank& rank, int gpus) {
 
 DeviceInfo device_of_rank(const std::string& backend, std::string device, int threads, const std::string& isa,
                           const HostRank& rank) {
-  if (rank.sharing > 1 && parse_device_name(device).entry->numbered && device.find(':') == std::string::npos)
-    device = strf("%s:%d", device.c_str(), gpu_of(rank, static_cast<int>(cuda_report().gpus.size())));
+  const BackendEntry& own = *parse_device_name(device).entry;
+  if (rank.sharing > 1 && own.numbered && device.find(':') == std::string::npos)
+    device = strf("%s:%d", device.c_str(), gpu_of(rank, static_cast<int>(own.report().devices.size())));
   if (rank.sharing > 1 && threads == 0) threads = rank.threads();
   return device_of(backend, device, threads, isa);
 }
@@ -76,7 +69,7 @@ DeviceInfo device_here(const std::string& device, int threads, const std::string
 }
 
 int processor_threads(int threads, const std::string& isa) {
-  return cpu_device(threads, isa).threads;
+  return find_entry("cpu").find({.threads = threads, .isa = isa}).threads;
 }
 
 std::vector<std::string> isa_names() {
@@ -87,8 +80,14 @@ std::vector<std::string> isa_names_here() {
   return names_of(available_isa_levels());
 }
 
-std::string isa_name(const DeviceInfo& device) {
-  return to_string(static_cast<IsaLevel>(device.isa));
+std::string isa_name(int isa) {
+  return to_string(static_cast<IsaLevel>(isa));
+}
+
+std::optional<int> isa_here(const std::string& name) {
+  for (const IsaLevel level : available_isa_levels())
+    if (name == to_string(level)) return static_cast<int>(level);
+  return std::nullopt;
 }
 
 bool runs_here(const DeviceInfo& device) {
@@ -98,7 +97,7 @@ bool runs_here(const DeviceInfo& device) {
 
 std::string device_text(const ExecutionPlan& plan) {
   if (!plan.device.shares_host_memory) return plan.device.backend + " (" + plan.device.name + ")";
-  const std::string isa = plan.backend == &find_backend("cpu") ? isa_name(plan.device) : "plain";
+  const std::string isa = find_entry(plan.backend->name()).by_isa ? isa_name(plan.device.isa) : "plain";
   return strf("%s (%s, %d thread%s)", plan.backend->name(), isa.c_str(), plan.device.threads,
               plan.device.threads == 1 ? "" : "s");
 }

@@ -6,13 +6,10 @@
 #include <string>
 #include <vector>
 
+#include "backend/registry.h"
 #include "plan/kernel_choice.h"
 
 namespace vitrail {
-
-// Returns the number after "cuda:"; nothing for "cpu". Throws Error(kUsage) for anything else, with `dash`
-// before the names of settings.
-std::optional<int> parse_cuda(const std::string& device, const char* dash = "--");
 
 // Returns the device of that name; a processor with so many threads (0: one per core) and the best
 // instruction set or the one named. Throws Error(kDevice) when it is not present.
@@ -50,7 +47,9 @@ int processor_threads(int threads, const std::string& isa);
 // Instruction sets by name, lowest first: those of this build, and those of them that this processor has.
 std::vector<std::string> isa_names();
 std::vector<std::string> isa_names_here();
-std::string isa_name(const DeviceInfo& device);
+std::string isa_name(int isa);  // DeviceInfo::isa
+// Returns the number of an instruction set that this processor has; nothing for others.
+std::optional<int> isa_here(const std::string& name);
 // Returns whether this processor has the device's instruction set.
 bool runs_here(const DeviceInfo& device);
 

@@ -3,35 +3,15 @@
 #include <algorithm>
 #include <map>
 
-#include "backend/cpu/kernels.h"
 #include "base/error.h"
 #include "base/free_memory.h"
 #include "base/text.h"
 #include "base/values.h"
-#include "telemetry/format.h"
+#include "plan/devices.h"
 
 namespace vitrail {
 
 namespace fs = std::filesystem;
-
-namespace {
-
-// Refuses settings for which the file has no figures.
-void refuse_unmeasured(const DeviceFile& device, const std::string& isa, int threads) {
-  if (!isa.empty() && isa != device.isa)
-    throw Error(ErrorKind::kUsage,
-                device.is_gpu()
-                    ? strf("--target is a GPU and has no instruction set %s", isa.c_str())
-                    : strf("--target was measured with %s, not with %s", device.isa.c_str(), isa.c_str()),
-                "leave out --isa, or make another file there: vitrail bench calibrate --isa NAME");
-  if (!device.is_gpu() && threads > device.cores)
-    throw Error(
-        ErrorKind::kUsage,
-        strf("--target has %s, not the %d of --threads", format_count(device.cores, "core").c_str(), threads),
-        "fewer --threads, or none for all of its cores");
-}
-
-}  // namespace
 
 std::string find_device_file(const std::string& name, const std::vector<fs::path>& places) {
   std::error_code ignored;
@@ -70,7 +50,7 @@ std::vector<std::string> named_device_files(const std::string& names, const std:
 }
 
 PlanTarget file_target(DeviceFile file, int threads, const std::string& isa) {
-  refuse_unmeasured(file, isa, threads);
+  file.require_measured(threads, isa);
   PlanTarget target;
   target.device = file.info(threads);
   target.available_bytes = file.available_bytes();
@@ -80,9 +60,25 @@ PlanTarget file_target(DeviceFile file, int threads, const std::string& isa) {
   return target;
 }
 
-PlanTarget processor_target(int threads, const std::string& isa) {
+namespace {
+PlanTarget opened_target(const DeviceInfo& device, const TargetRequest& request) {
+  const std::unique_ptr<Device> opened = open_device(device);
+  PlanTarget target = request.measure ? file_target(request.measure(device, *opened), 0, "") : PlanTarget();
+  target.device = device;
+  target.available_bytes = opened->usable_bytes();
+  target.foreign_bytes = opened->foreign_bytes();
+  return target;
+}
+}  // namespace
+
+PlanTarget resolve_target(const TargetRequest& request) {
+  if (request.file)
+    return file_target(read_device_file(find_device_file(*request.file, request.places)), request.threads,
+                       request.isa);
+  const DeviceName name = parse_device_name(request.device);
+  if (!name.entry->on_host) return opened_target(name.entry->find({.ordinal = name.ordinal}), request);
   PlanTarget target;
-  target.device = planned_cpu_device(threads, isa);
+  target.device = name.entry->planned({.threads = request.threads, .isa = request.isa});
   target.available_bytes = free_memory().bytes;
   return target;
 }

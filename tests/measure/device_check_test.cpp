@@ -17,11 +17,11 @@ DeviceFile own_file() {
   const DeviceInfo device = device_here("cpu", 0, "");
   DeviceFile file;
   file.name = read_machine().processor;
-  file.isa = isa_name(device);
-  file.cores = read_machine().usable;
   file.memory_bytes = uint64_t{1} << 30;
-  file.rates = {{.threads = 1, .fma_gflops = 100, .copy_gbps = 10}};
-  file.gemms = {{.m = 64, .n = 64, .k = 64, .threads = 1, .gflops = 50}};
+  file.spec = CpuSpec{.isa = isa_name(device.isa),
+                      .cores = read_machine().usable,
+                      .rates = {{.threads = 1, .fma_gflops = 100, .copy_gbps = 10}},
+                      .gemms = {{.m = 64, .n = 64, .k = 64, .threads = 1, .gflops = 50}}};
   file.curves.add({"linear", "packed gemm", "f32", 1, {}}, {{1e6, 1e5, 1e4, 1e4}, 1e-4});
   return file;
 }
@@ -38,10 +38,10 @@ TEST(DeviceCheck, SaysWhatDiffers) {
             std::string::npos)
       << why(other);
   other = own_file();
-  other.cores += 3;
+  std::get<CpuSpec>(other.spec).cores += 3;
   EXPECT_NE(why(other).find("cores, and this process has"), std::string::npos) << why(other);
   other = own_file();
-  other.isa = "an older one";
+  std::get<CpuSpec>(other.spec).isa = "an older one";
   EXPECT_NE(why(other).find("measured with an older one"), std::string::npos) << why(other);
   other = own_file();
   other.kind = "cuda";

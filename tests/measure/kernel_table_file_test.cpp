@@ -11,7 +11,12 @@
 namespace vitrail {
 namespace {
 
-const TunedDevice kGpu{"NVIDIA H200 (made up)", 90, "13.1.0"};
+TunedDevice gpu(const std::string& name, int compute, const std::string& cublas) {
+  return {&find_entry("cuda"), name, compute, [cublas](const KernelTable&) {
+            return std::map<std::string, std::string>{{"cublaslt", cublas}};
+          }};
+}
+const TunedDevice kGpu = gpu("NVIDIA H200 (made up)", 90, "13.1.0");
 
 // A table that puts `kernel` first for every GEMM of the model above: 5 tokens, width 192.
 KernelTable table_for(const std::string& kernel) {
@@ -59,8 +64,8 @@ TEST(GpuKernels, AreReadBackForTheSameGpuAndLibraryOnly) {
     EXPECT_EQ(other.table, nullptr);
     return other.note;
   };
-  EXPECT_NE(note(file, {kGpu.name, 90, "13.2.0"}).find("13.1.0"), std::string::npos);
-  EXPECT_NE(note(file, {"NVIDIA L4", 89, "13.1.0"}).find("NVIDIA H200"), std::string::npos);
+  EXPECT_NE(note(file, gpu(kGpu.name, 90, "13.2.0")).find("13.1.0"), std::string::npos);
+  EXPECT_NE(note(file, gpu("NVIDIA L4", 89, "13.1.0")).find("NVIDIA H200"), std::string::npos);
   EXPECT_NE(note(file, this_processor()).find("processor"), std::string::npos);
 
   auto json = nlohmann::json::parse(read_file(file, 1 << 20));
@@ -80,7 +85,9 @@ TEST(GpuKernels, AreFoundByTheGpusName) {
   const std::string file = folder.file("shipped/nvidia-h200-made-up.json", "{}");
   const std::vector<std::filesystem::path> places = {folder.path(), folder.path() / "shipped"};
   EXPECT_EQ(shipped_kernels_path(kGpu, places), file);
-  EXPECT_EQ(shipped_kernels_path({"NVIDIA H200 (made up)", 0, ""}, places), "") << "a processor of that name";
+  TunedDevice processor = this_processor();
+  processor.name = kGpu.name;
+  EXPECT_EQ(shipped_kernels_path(processor, places), "") << "a processor of that name";
 }
 
 }  // namespace

@@ -110,8 +110,8 @@ TEST(TargetTable, DevicesComeByTheirTime) {
                                           kDevices + "h200.json"};
   const auto rows = plan_on_all(files, {}, [](const PlanTarget& target, TargetRow& row) {
     EXPECT_EQ(row.available_bytes, target.available_bytes);
-    if (target.file->compute == 75) throw Error(ErrorKind::kUsage, "no fp8");
-    row.seconds = target.file->is_gpu() ? 1 : 2;
+    if (target.device.compute == 75) throw Error(ErrorKind::kUsage, "no fp8");
+    row.seconds = target.device.shares_host_memory ? 2 : 1;
   });
   ASSERT_EQ(rows.size(), 3u);
   EXPECT_EQ(rows[0].problem, "no fp8");
@@ -180,7 +180,7 @@ TEST(InferencePlan, OfAMeshIsThatOfItsLastRank) {
   options.batch = 6;
   take_last_rank(mesh, options);
   EXPECT_EQ(options.batch, 6);
-  const InferencePlan plan(config, options, processor_target(1, ""));
+  const InferencePlan plan(config, options, resolve_target({.threads = 1}));
   const ordered_json json = to_json(plan);
   EXPECT_EQ(json["rank"], 3);
   EXPECT_EQ(json["mesh"], to_string(options.distribution.mesh));
@@ -196,9 +196,9 @@ TEST(InferencePlan, OfAMeshIsThatOfItsLastRank) {
   apart.dp = 2;
   EngineOptions own{.batch = 2};
   take_last_rank(apart, own);
-  EXPECT_NE(
-      to_text(InferencePlan(config, own, processor_target(1, ""))).find("nothing: each has its own images"),
-      std::string::npos);
+  EXPECT_NE(to_text(InferencePlan(config, own, resolve_target({.threads = 1})))
+                .find("nothing: each has its own images"),
+            std::string::npos);
 }
 
 }  // namespace

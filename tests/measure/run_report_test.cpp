@@ -103,7 +103,7 @@ TEST(RunReport, TellsBatchFlopsTimeAndEnergy) {
 }
 
 TEST(RunReport, WithoutADeviceFileHalfOfThePeakIsAssumed) {
-  const PlanTarget target = processor_target(1, "");
+  const PlanTarget target = resolve_target({.threads = 1});
   const RunPlan plan = plan_of_run(run_text_config("{}"), target);
   const RunEstimate e = estimate_run(plan, target);
   EXPECT_EQ(e.where, "here");
@@ -244,7 +244,7 @@ TEST(RunReport, EachProgramOfAStepCanBePrinted) {
 }
 
 TEST(SyntheticSteps, SayWhatTheyTrain) {
-  const PlanTarget target = processor_target(1, "");
+  const PlanTarget target = resolve_target({.threads = 1});
   const RunPlan plan = plan_of_run(run_text_config("{}", R"(, "recompute": "mlp")"), target);
   const VitConfig& model = plan.setup().model->card.config;
   const BenchResult r = described(plan);

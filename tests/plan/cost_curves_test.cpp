@@ -151,10 +151,11 @@ TEST(DeviceFormat, ADeviceLikeAnotherReachesTheSameShareOfItsSheet) {
   folder.file("first.json", measured().dump());
   const DeviceFile device = read_device_file(folder.file("d.json", alike().dump()));
   EXPECT_FALSE(device.is_measured());
-  EXPECT_DOUBLE_EQ(device.copy_gbps, 1500);
-  EXPECT_DOUBLE_EQ(device.tflops.at("f32"), 10);
-  EXPECT_DOUBLE_EQ(device.tflops.at("bf16"), 350);
-  EXPECT_DOUBLE_EQ(device.tflops.at("f16"), 200) << "no such type there: the share of f32";
+  const auto& gpu = std::get<GpuSpec>(device.spec);
+  EXPECT_DOUBLE_EQ(gpu.copy_gbps, 1500);
+  EXPECT_DOUBLE_EQ(gpu.tflops.at("f32"), 10);
+  EXPECT_DOUBLE_EQ(gpu.tflops.at("bf16"), 350);
+  EXPECT_DOUBLE_EQ(gpu.tflops.at("f16"), 200) << "no such type there: the share of f32";
 }
 
 std::string refusal(const nlohmann::json& device) {

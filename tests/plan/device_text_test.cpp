@@ -197,7 +197,7 @@ TEST(NodeTimes, FollowTheRooflineWhereNothingWasMeasured) {
   const double flops = 2 * 4 * 8 * 16, bytes = 4 * (4 * 8 + 16 * 8 + 4 * 16);
   ASSERT_EQ(node_seconds(plan, device).size(), 1u);
   EXPECT_DOUBLE_EQ(run_seconds(plan, device), std::max(flops / 80e9, bytes / 10e9));
-  device.rates[0].copy_gbps = 1e6;
+  std::get<CpuSpec>(device.spec).rates[0].copy_gbps = 1e6;
   EXPECT_DOUBLE_EQ(run_seconds(plan, device), flops / 80e9) << "where memory is fast";
   const NodeSize size = size_of(plan, 0);
   EXPECT_EQ(size.flops, flops);
@@ -259,8 +259,8 @@ TEST(FileTargetText, WhatWasNotMeasuredIsNamed) {
   EXPECT_EQ(says(gpu, 0, "avx2"), "--target is a GPU and has no instruction set avx2");
   EXPECT_EQ(says(gpu, 999, ""), "");
   EXPECT_TRUE(file_target(cpu, 0, "").named);
-  EXPECT_FALSE(processor_target(1, "avx2").named);
-  EXPECT_GT(processor_target(1, "avx2").available_bytes, 0u);
+  EXPECT_FALSE(resolve_target({.threads = 1, .isa = "avx2"}).named);
+  EXPECT_GT(resolve_target({.threads = 1, .isa = "avx2"}).available_bytes, 0u);
   const TempFolder first, second;
   first.file("b.json"), first.file("c.txt"), second.file("a.json"), second.file("b.json");
   const std::vector<std::filesystem::path> places = {first.path(), second.path()};

@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include "base/error.h"
+#include "plan/devices.h"
 #include "temp_folder.h"
 
 namespace vitrail {
@@ -40,16 +41,15 @@ TEST(DevicePath, ANameThatIsNoneIsRefusedWithTheNearest) {
 DeviceFile eight_cores() {
   DeviceFile file;
   file.name = "desk";
-  file.isa = "avx2";
-  file.cores = 8;
   file.memory_bytes = uint64_t{16} << 30;
-  file.rates = {{.threads = 1, .fma_gflops = 100, .copy_gbps = 10}};
+  file.spec =
+      CpuSpec{.isa = "avx2", .cores = 8, .rates = {{.threads = 1, .fma_gflops = 100, .copy_gbps = 10}}};
   return file;
 }
 
 // Memory is shared by all threads, so its rate is that of the nearest number; arithmetic grows with threads.
 TEST(DeviceRate, IsScaledFromTheNearestNumberOfThreadsMeasured) {
-  DeviceFile file = eight_cores();
+  CpuSpec file = std::get<CpuSpec>(eight_cores().spec);
   file.rates.push_back({.threads = 4, .fma_gflops = 360, .copy_gbps = 30});
   EXPECT_EQ(file.rate(4).fma_gflops, 360);
   EXPECT_EQ(file.rate(8).fma_gflops, 720);
@@ -67,11 +67,31 @@ TEST(DeviceRate, IsScaledFromTheNearestNumberOfThreadsMeasured) {
 
 TEST(FileTarget, TellsWhatTheDriverHolds) {
   DeviceFile file;
-  file.kind = "cuda", file.compute = 90, file.processors = 132;
+  file.kind = "cuda", file.spec = GpuSpec{.compute = 90, .processors = 132};
   file.memory_bytes = 100, file.foreign_bytes = 30;
   const PlanTarget target = file_target(file, 64, "");
   EXPECT_EQ(target.available_bytes, 70u);
   EXPECT_EQ(target.foreign_bytes, 30u);
+}
+
+TEST(ResolvedTarget, IsTheFileOrTheDeviceThatWasAskedFor) {
+  const TempFolder folder;
+  DeviceFile desk = eight_cores();
+  std::get<CpuSpec>(desk.spec).gemms = {{.m = 1, .n = 1, .k = 1, .gflops = 50}};
+  folder.file("desk.json", file_text(desk));
+  const PlanTarget named = resolve_target({.file = "desk", .places = {folder.path()}, .threads = 3});
+  EXPECT_TRUE(named.named);
+  EXPECT_EQ(named.file->name, "desk");
+  EXPECT_EQ(named.device.threads, 3);
+  EXPECT_THROW(resolve_target({.file = "", .places = {folder.path()}}), Error) << "no name is no device";
+
+  const PlanTarget here = resolve_target({.threads = 3, .isa = "avx2"});
+  EXPECT_FALSE(here.named || here.file);
+  EXPECT_EQ(here.device.threads, 3);
+  EXPECT_EQ(isa_name(here.device.isa), "avx2");
+  EXPECT_GT(here.available_bytes, 0u);
+  EXPECT_EQ(here.foreign_bytes, 0u);
+  EXPECT_THROW(resolve_target({.device = "ref"}), Error);
 }
 
 TEST(FileTarget, TakesAsManyThreadsAsThereAreCores) {

@@ -5,7 +5,10 @@
 
 namespace vitrail {
 
+struct BackendEntry;
+
 const Backend& cpu_backend();
+BackendEntry cpu_entry();  // of the registry
 
 // This machine's processor with `threads` workers (0: one per core) and the best instruction set, or a lower
 // one by name ("baseline", "avx2"). Throws Error(kUsage) for an instruction set that the processor lacks.

@@ -11,7 +11,10 @@
 
 namespace vitrail {
 
+struct BackendEntry;
+
 const Backend& cuda_backend();
+BackendEntry cuda_entry();  // of the registry
 
 // A GPU of this machine; throws Error(kDevice) with the reason when there is none.
 DeviceInfo cuda_device(int ordinal = 0);

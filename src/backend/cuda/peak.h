@@ -5,13 +5,8 @@
 #include <string>
 
 #include "backend/device.h"
-#include "tensor/dtype.h"
 
 namespace vitrail {
-
-// Fills memory with random values in [-1, 1), the same few repeated: zeros would need less power and run
-// faster. Bytes are e4m3 codes.
-void fill_for_timing(Device& device, std::byte* target, DType dtype, size_t elems);
 
 // GFLOP/s of a GEMM in type `name` (f32, tf32, bf16, f16, fp8), as large as the free memory allows; throws
 // Error(kMemory) where it allows none, Error(kDevice) for a type the GPU lacks. The measurement takes about a

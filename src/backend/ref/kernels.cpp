@@ -1,6 +1,8 @@
 #include "backend/ref/kernels.h"
 
+#include "backend/cpu/kernels.h"
 #include "backend/ref/loops.h"
+#include "backend/registry.h"
 #include "ops/persistent.h"
 #include "ops/update/copied.h"
 
@@ -54,6 +56,21 @@ class RefBackend : public Backend {
 const Backend& ref_backend() {
   static const RefBackend backend;
   return backend;
+}
+
+// It runs on the processor, and differs from the CPU's backend in what it computes with and in.
+BackendEntry ref_entry() {
+  BackendEntry row = cpu_entry();
+  row.name = "ref";
+  row.kernels = ref_backend;
+  row.by_isa = false;
+  row.types = {"f32", "bf16", "int8", "fp8", "tf32"};
+  row.report = [] {
+    BackendReport report = cpu_entry().report();
+    report.note = "plain loops, the oracle";
+    return report;
+  };
+  return row;
 }
 
 }  // namespace vitrail

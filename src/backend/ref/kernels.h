@@ -6,6 +6,9 @@
 
 namespace vitrail {
 
+struct BackendEntry;
+
 const Backend& ref_backend();
+BackendEntry ref_entry();  // of the registry
 
 }  // namespace vitrail

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <cmath>
 
+#include "backend/registry.h"
+
 namespace vitrail {
 
 namespace {
@@ -120,7 +122,7 @@ std::vector<StudyPoint> points_of(const std::vector<CaseResult>& results, const 
     StudyPoint& point = points.back();
     // Nodes of their own have cores of their own, unless they are namespaces of this host.
     const bool here = point.which.transport != "nodes" || config.namespaces > 0;
-    point.oversubscribed = here && point.which.device == "cpu" &&
+    point.oversubscribed = here && parse_device_name(point.which.device).entry->on_host &&
                            point.which.ranks * std::max<int64_t>(config.threads, 1) > cores;
   }
   return points;

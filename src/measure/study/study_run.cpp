@@ -2,11 +2,11 @@
 
 #include <map>
 
+#include "backend/registry.h"
 #include "base/error.h"
 #include "base/text.h"
 #include "base/timing.h"
 #include "measure/study/gpu_readings.h"
-#include "plan/devices.h"
 
 namespace vitrail {
 
@@ -77,12 +77,12 @@ class StudyRun {
   CaseResult attempt(const StudyCase& one) {
     const std::string run_folder = one.kind == CaseKind::kTrain ? folder_.new_run_folder(one) : "";
     const auto start = Clock::now();
-    const bool on_gpu = parse_cuda(one.device).has_value();
+    const bool beside_host = !parse_device_name(one.device).entry->on_host;
     bool late = false;
     std::string out, err;
     gpus_.start();
     const auto go_on = [&] {
-      if (on_gpu) gpus_.read();
+      if (beside_host) gpus_.read();
       late = seconds_since(start) > config_.timeout;
       return !late && !(hooks_.stop && hooks_.stop());
     };
@@ -97,7 +97,7 @@ class StudyRun {
     CaseResult result = one.kind == CaseKind::kTrain       ? from_run(one, run_folder)
                         : one.kind == CaseKind::kAllReduce ? from_all_reduce(one, out)
                                                            : from_bench(one, out);
-    if (on_gpu) result.gpus = gpus_.result();
+    if (beside_host) result.gpus = gpus_.result();
     return result;
   }
 
