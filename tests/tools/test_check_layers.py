@@ -19,7 +19,10 @@ class CheckLayers(ToolCase):
             ("io and the model", {"src/io/a.cpp": '#include "models/vit.h"\n'}, 1, bad),
             ("the interface", {"src/runtime/a.cpp": '#include "backend/backend.h"\n'}, 0, ok),
             ("a backend's insides", {"src/runtime/a.cpp": '#include "backend/cpu/gemm.h"\n'}, 1, bad),
-            ("a backend's face", {"src/api/a.cpp": '#include "backend/cpu/kernels.h"\n'}, 0, ok),
+            ("a backend by name", {"src/api/a.cpp": '#include "backend/cpu/kernels.h"\n'}, 1, bad),
+            ("the registry", {"src/api/a.cpp": '#include "backend/registry.h"\n'}, 0, ok),
+            ("the yardstick", {"src/runtime/a.cpp": '#include "backend/ref/kernels.h"\n'}, 0, ok),
+            ("one beside another", {"src/backend/cpu/a.cpp": '#include "backend/ref/kernels.h"\n'}, 0, ok),
             ("a backend's host facts", {"src/plan/a.cpp": '#include "backend/cpu/host/levels.h"\n'}, 0, ok),
             ("launching a trainer", {"src/launch/a.cpp": '#include "train/world.h"\n#include "dist/liveness/watch.h"\n'}, 0, ok),
             ("launch and the commands", {"src/launch/a.cpp": '#include "cli/options.h"\n'}, 1, "launch may not include"),
@@ -32,7 +35,8 @@ class CheckLayers(ToolCase):
             ("cli and the graph", {"src/cli/a.h": '#include "graph/op.h"\n'}, 1, "cli may not include"),
             ("cli and the runtime", {"src/cli/a.cpp": '#include "runtime/executor.h"\n'}, 1, "cli may not include"),
             ("cli and a backend", {"src/cli/a.cpp": '#include "backend/cpu/kernels.h"\n'}, 1, "cli may not include"),
-            ("measuring a backend", {"src/measure/a.cpp": '#include "backend/cpu/peak.h"\n'}, 0, ok),
+            ("measuring by the registry", {"src/measure/a.cpp": '#include "backend/registry.h"\n'}, 0, ok),
+            ("measuring a backend by name", {"src/measure/a.cpp": '#include "backend/cpu/host/peak.h"\n'}, 1, bad),
             ("the public face", {"include/vitrail/a.h": '#include "base/error.h"\n'}, 1, bad),
             ("no layer", {"src/misc/a.h": '#include "base/error.h"\n'}, 1, "no layer"),
             ("commented out", {"src/tensor/a.h": '// #include "graph/b.h"\n/*\n#include "graph/b.h"\n*/\n'}, 0, ok),
@@ -58,6 +62,18 @@ class CheckLayers(ToolCase):
              "src/train/b.h:3: vitrail::Times is defined in src/plan/a.h, too"),
             ("told of beforehand", {"src/plan/a.h": own, "src/train/b.h": "namespace vitrail {\nstruct Times;\n}\n"}, 0, "0 faults"),
             ("specialised", {f"src/{f}/a.h": "template <>\nstruct Names<int> {\n};\n" for f in ("plan", "train")}, 0, "0 faults"),
+        ])
+
+    def test_the_kind_of_a_device_is_tested_by_backends_alone(self):
+        bad = "src/plan/a.cpp:2: tests the kind of a device"
+        tests = ["parse_cuda(name)", "file.is_gpu()", "kind == DeviceKind::kCuda", 'info.backend == "cpu"', 'f("cuda")',
+                 '"cpu" != name', "info.compute > 0", "cuda_device(0)", "cuda_report ()"]
+        self.check([(test, {"src/plan/a.cpp": f"\nbool x = {test};\n"}, 1, bad) for test in tests])
+        self.check([
+            ("a backend", {"src/backend/a.cpp": "bool x = is_gpu();\n", "src/backend/cuda/a.cpp": 'f("cuda");\n'}, 0, "0 faults"),
+            ("DeepSpeed's words", {"src/train/deepspeed/a.cpp": 'bool x = device == "cpu";\n'}, 0, "0 faults"),
+            ("facts and names", {"src/plan/a.cpp": 'bool x = row.on_host;  // "cuda" is not\nf("cpu");\n'
+                                 'g("needs --device cuda");\nh(device.compute);\n'}, 0, "0 faults"),
         ])
 
     def test_surface(self):
