@@ -10,6 +10,7 @@
 #include "ops/attention.h"
 #include "ops/collective.h"
 #include "ops/fused.h"
+#include "ops/make_images.h"
 #include "ops/turn.h"
 #include "plan/node_times.h"
 #include "telemetry/format.h"
@@ -24,22 +25,42 @@ struct PartRule {
 // The first match wins. The parts are the rows of the classic per-layer table: embeddings, norm, attention,
 // residual, norm, MLP, residual, last norm.
 constexpr PartRule kParts[] = {
-    {"patch_embed", "embeddings"},  {"tokens", "embeddings"},
-    {"pos_embed", "embeddings"},    {"positions", "embeddings"},
-    {"norm_pre", "embeddings"},     {"blocks.*.norm1", "layer norm 1"},
-    {"blocks.*.ls1", "residual 1"}, {"blocks.*.attn.residual", "residual 1"},
-    {"blocks.*.attn", "attention"}, {"blocks.*.norm2", "layer norm 2"},
-    {"blocks.*.ls2", "residual 2"}, {"blocks.*.mlp.residual", "residual 2"},
-    {"blocks.*.mlp", "MLP"},        {"norm", "last layer norm"},
+    {"patch_embed", "embeddings"},
+    {"tokens", "embeddings"},
+    {"pos_embed", "embeddings"},
+    {"positions", "embeddings"},
+    {"norm_pre", "embeddings"},
+    {"pos_drop", "embeddings"},
+    {"cls_token", "embeddings"},
+    {"dist_token", "embeddings"},
+    {"reg_token", "embeddings"},
+    {"images.", "embeddings"},
+    {"loss", "loss"},
+    {"distill", "loss"},
+    {"student", "loss"},
+    {"blocks.*.norm1", "layer norm 1"},
+    {"blocks.*.ls1", "residual 1"},
+    {"blocks.*.attn.residual", "residual 1"},
+    {"blocks.*.attn", "attention"},
+    {"blocks.*.norm2", "layer norm 2"},
+    {"blocks.*.ls2", "residual 2"},
+    {"blocks.*.mlp.residual", "residual 2"},
+    {"blocks.*.mlp", "MLP"},
+    {"norm", "last layer norm"},
     {"fc_norm", "last layer norm"},
 };
 
 // The steps within a block, finer than its parts. Attention is one op, which kernels compute as a whole.
 constexpr PartRule kSteps[] = {
-    {"blocks.*.attn.qkv", "qkv"},         {"blocks.*.attn.q", "qkv"},
-    {"blocks.*.attn.kv", "qkv"},          {"blocks.*.attn.softmax", "scores + softmax + context"},
-    {"blocks.*.attn.proj", "projection"}, {"blocks.*.mlp.fc1", "fc1"},
-    {"blocks.*.mlp.gelu", "GELU"},        {"blocks.*.mlp.act", "GELU"},
+    {"blocks.*.attn.qkv", "qkv"},
+    {"blocks.*.attn.q", "qkv"},
+    {"blocks.*.attn.kv", "qkv"},
+    {"blocks.*.attn.k_norm", "qkv"},
+    {"blocks.*.attn.softmax", "scores + softmax + context"},
+    {"blocks.*.attn.proj", "projection"},
+    {"blocks.*.mlp.fc1", "fc1"},
+    {"blocks.*.mlp.gelu", "GELU"},
+    {"blocks.*.mlp.act", "GELU"},
     {"blocks.*.mlp.fc2", "fc2"},
 };
 
@@ -71,9 +92,8 @@ std::string row_name(const Node& node, ProfileBy by) {
   if (by == ProfileBy::kNode) return node.name;
   if (by == ProfileBy::kOperation) return operation_of(node.name);
   if (as_collective(*node.op) || is<WaitOp, UploadOp>(*node.op)) return "communication";
-  if (is<TurnOp>(*node.op)) return "inputs";
+  if (is<TurnOp, MakeImagesOp>(*node.op)) return "inputs";
   if (node.phase == Phase::kUpdate) return "optimizer";
-  if (node.name.starts_with("loss")) return "loss";
   return by == ProfileBy::kPart ? part_of(model_name(node.name)) : fine_name(node);
 }
 

@@ -24,8 +24,14 @@ TEST(Profile, NodesBelongToPartsAndOperations) {
       {"patch_embed.bias", "embeddings"}, {"blocks.11.norm1", "layer norm 1"},
       {"blocks.0.attn.qkv", "attention"}, {"blocks.0.attn.residual", "residual 1"},
       {"blocks.3.mlp.fc2", "MLP"},        {"blocks.3.mlp.residual", "residual 2"},
-      {"norm", "last layer norm"},        {"head", "pooling and head"}};
+      {"norm", "last layer norm"},        {"head", "pooling and head"},
+      {"pos_drop", "embeddings"},         {"cls_token", "embeddings"},
+      {"dist_token", "embeddings"},       {"reg_token", "embeddings"},
+      {"images.bf16", "embeddings"},      {"loss.share", "loss"},
+      {"distill.share", "loss"},          {"student", "loss"}};
   for (const auto& [node, part] : parts) EXPECT_EQ(part_of(node), part) << node;
+  for (const char* norm : {"q_norm", "k_norm"})
+    EXPECT_EQ(fine_part_of(strf("blocks.3.attn.%s.weight", norm)), "qkv") << norm;
   EXPECT_EQ(operation_of("blocks.11.mlp.fc1"), "blocks.*.mlp.fc1");
   EXPECT_EQ(operation_of("fc1"), "fc1");
 }
