@@ -12,7 +12,7 @@ namespace {
 
 // The input that a two-input member reads besides the value that flows through the fused node.
 int other_source(const FusedOp::Member& member) {
-  return member.sources[0] >= 0 ? member.sources[0] : member.sources[1];
+  return member.sources[member.sources[0].is_input() ? 0 : 1].input();
 }
 
 void take_member(GemmNode& p, const FusedOp::Member& member) {
@@ -20,12 +20,14 @@ void take_member(GemmNode& p, const FusedOp::Member& member) {
   const bool started = p.weight >= 0;
   if (is<LayernormOp>(op) && !started && !p.norm) {
     p.norm = static_cast<const LayernormOp*>(&op);
-    p.x = member.sources[0], p.gamma = member.sources[1], p.beta = member.sources[2];
+    p.x = member.sources[0].input();
+    p.gamma = member.sources[1].input();
+    p.beta = member.sources[2].input();
   } else if (is<LinearOp, PatchEmbedOp>(op) && !started) {
     p.is_patch_embed = is<PatchEmbedOp>(op);
     p.arithmetic = arithmetic_of(op);
-    if (member.sources[0] >= 0) p.x = member.sources[0];
-    p.weight = member.sources[1];
+    if (member.sources[0].is_input()) p.x = member.sources[0].input();
+    p.weight = member.sources[1].input();
   } else if (is<BiasOp>(op) && started && p.bias < 0 && !p.gelu && p.scale < 0 && p.residual < 0) {
     p.bias = other_source(member);
   } else if (is<GeluOp>(op) && started && !p.gelu && p.scale < 0 && p.residual < 0) {

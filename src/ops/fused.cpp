@@ -10,6 +10,21 @@
 
 namespace vitrail {
 
+int FusedOp::Source::input() const {
+  VT_CHECK(!made_, "input %d of a fused op is what its member %d makes", index_, index_);
+  return index_;
+}
+int FusedOp::Source::member() const {
+  VT_CHECK(made_, "member %d of a fused op is its input %d", index_, index_);
+  return index_;
+}
+
+std::vector<int> inputs_of(const FusedOp::Member& member) {
+  std::vector<int> inputs;
+  for (const FusedOp::Source& source : member.sources) inputs.push_back(source.input());
+  return inputs;
+}
+
 FusedOp::FusedOp(std::vector<Member> members, int kept) : members_(std::move(members)), kept_(kept) {
   for (const Member& member : members_) {
     if (!kind_.empty()) kind_ += '+';
@@ -19,8 +34,7 @@ FusedOp::FusedOp(std::vector<Member> members, int kept) : members_(std::move(mem
 
 std::vector<TensorDesc> FusedOp::member_inputs(size_t member, DescSpan ins, DescSpan member_outs) const {
   std::vector<TensorDesc> descs;
-  for (int source : members_[member].sources)
-    descs.push_back(source >= 0 ? ins[source] : member_outs[~source]);
+  for (const Source& source : members_[member].sources) descs.push_back(source.pick(ins, member_outs));
   return descs;
 }
 
@@ -46,7 +60,7 @@ std::vector<TensorDesc> FusedOp::infer(DescSpan ins) const {
 
 std::vector<int> FusedOp::updates() const {
   std::vector<int> inputs;
-  for (int input : members_.back().op->updates()) inputs.push_back(members_.back().sources[input]);
+  for (int input : members_.back().op->updates()) inputs.push_back(members_.back().sources[input].input());
   return inputs;
 }
 
@@ -67,11 +81,11 @@ double FusedOp::flops(DescSpan ins, DescSpan) const {
 int FusedOp::in_place_input() const {
   const Member& last = members_.back();
   if (!is<AddOp>(*last.op)) return -1;
-  const int residual = std::max(last.sources[0], last.sources[1]);
+  const Source& residual = last.sources[last.sources[0].is_input() ? 0 : 1];
   for (size_t i = 0; i + 1 < members_.size(); ++i)
-    for (int source : members_[i].sources)
+    for (const Source& source : members_[i].sources)
       if (source == residual) return -1;
-  return residual;
+  return residual.is_input() ? residual.input() : -1;
 }
 
 bool is_first_attention(const Op& op) {

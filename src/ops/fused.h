@@ -11,10 +11,31 @@ namespace vitrail {
 
 class FusedOp : public Op {
  public:
-  // A member reads the node's input i (source >= 0) or the output of member ~source (source < 0).
+  // What a member reads: an input of the node, which a plain number means, or what an earlier member makes.
+  class Source {
+   public:
+    constexpr Source(int input) : index_(input) {}
+    friend constexpr Source made_by(int member) { return {member, true}; }
+
+    constexpr bool is_input() const { return !made_; }
+    int input() const;   // throws where it is a member's
+    int member() const;  // throws where it is an input
+    // Picks what it means, of what belongs to the node's inputs and of what members have made so far.
+    template <typename Inputs, typename Made>
+    auto pick(const Inputs& ins, const Made& made) const {
+      return made_ ? made[static_cast<size_t>(index_)] : ins[static_cast<size_t>(index_)];
+    }
+    bool operator==(const Source&) const = default;
+
+   private:
+    constexpr Source(int index, bool made) : index_(index), made_(made) {}
+    int index_;
+    bool made_ = false;
+  };
+
   struct Member {
     OpPtr op;
-    std::vector<int> sources;
+    std::vector<Source> sources;
     std::string name = {};  // of the original node: seeds randomness, labels reports
   };
 
@@ -46,6 +67,11 @@ class FusedOp : public Op {
   int kept_;
   std::string kind_;
 };
+
+// Returns the source of a member that reads what the member with this index makes.
+constexpr FusedOp::Source made_by(int member);
+// Returns the inputs that a member reads which reads nothing else, such as the first.
+std::vector<int> inputs_of(const FusedOp::Member& member);
 
 // Whether an op is the fusion of these classes in order: fuses<SumRowsOp, AccumulateOp>(op).
 template <typename... Ops>

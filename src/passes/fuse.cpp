@@ -263,11 +263,11 @@ class Fuser {
     std::vector<FusedOp::Member> members;
     for (size_t m = 0; m < group.members.size(); ++m) {
       const Node& member = program_.nodes[group.members[m]];
-      std::vector<int> sources;
+      std::vector<FusedOp::Source> sources;
       for (ValueId id : member.ins) {
         const bool flows = m > 0 && id == program_.nodes[group.members[m - 1]].outs[0];
         if (!flows) node.ins.push_back(id);
-        sources.push_back(flows ? ~static_cast<int>(m - 1) : static_cast<int>(node.ins.size()) - 1);
+        sources.push_back(flows ? made_by(static_cast<int>(m) - 1) : static_cast<int>(node.ins.size()) - 1);
       }
       members.push_back({member.op, std::move(sources), member.name});
     }

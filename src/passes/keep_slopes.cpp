@@ -69,14 +69,14 @@ class SlopeKeeper {
     const int maker = is<BiasOp>(*bias.op) ? producer_[bias.ins[0]] : -1;
     if (maker < 0 || !is<LinearOp>(*program_.nodes[maker].op)) return false;
     const Node& linear = program_.nodes[maker];
-    const FusedOp fused({{linear.op, {0, 1}}, {bias.op, {~0, 2}}, {slope_of(gelu), {~1}}});
+    const FusedOp fused({{linear.op, {0, 1}}, {bias.op, {made_by(0), 2}}, {slope_of(gelu), {made_by(1)}}});
     return has_kernel_(fused, program_.descs({linear.ins[0], linear.ins[1], bias.ins[1]}));
   }
 
   // Whether one kernel computes the GEMM's gradient and multiplies it by the slope.
   bool multiplies(const Node& dx, const Node& grad) const {
     if (!is<LinearDxOp>(*dx.op)) return false;
-    const FusedOp fused({{dx.op, {0, 1}}, {with_slope(grad), {2, ~0}}});
+    const FusedOp fused({{dx.op, {0, 1}}, {with_slope(grad), {2, made_by(0)}}});
     return has_kernel_(fused, program_.descs({dx.ins[0], dx.ins[1], grad.ins[0]}));
   }
 

@@ -103,8 +103,8 @@ void Executor::bind_members(size_t node_index, std::vector<Step>& steps) const {
               .ins = {},
               .outs = {},
               .scratch = {scratch + choice.members_bytes, choice.launches[m].prepared.scratch_bytes}};
-    for (int source : fused.members()[m].sources)
-      step.ins.push_back(source >= 0 ? view(node.ins[source]) : results[~source]);
+    for (const FusedOp::Source& source : fused.members()[m].sources)
+      step.ins.push_back(source.is_input() ? view(node.ins[source.input()]) : results[source.member()]);
     if (last) {
       for (size_t o = 0; o < fused.outputs_of(m, outs).size(); ++o) step.outs.push_back(view(node.outs[o]));
     } else if (fused.is_kept(m)) {

@@ -98,7 +98,7 @@ TEST(Choice, ATableGoesBeforeTheListWhereItsKernelAccepts) {
 
 TEST(Choice, AFusedGemmIsKnownByItsGemm) {
   const auto linear = std::make_shared<LinearOp>();
-  const FusedOp fused({{linear, {0, 1}}, {std::make_shared<BiasOp>(), {~0, 2}}});
+  const FusedOp fused({{linear, {0, 1}}, {std::make_shared<BiasOp>(), {made_by(0), 2}}});
   const std::vector<TensorDesc> ins = {
       {DType::kF32, {{'B', 6}, {'D', 8}}}, {DType::kF32, {{'F', 4}, {'D', 8}}}, {DType::kF32, {{'F', 4}}}};
   const std::vector<TensorDesc> outs = fused.infer(ins);

@@ -31,10 +31,10 @@ namespace {
 
 OpPtr summed(OpPtr op) {
   const int inputs = op->kind() == "sum_rows" || op->kind() == "sum_tokens" ? 1 : 2;
-  std::vector<int> sources;
+  std::vector<FusedOp::Source> sources;
   for (int i = 0; i < inputs; ++i) sources.push_back(i);
   return std::make_shared<FusedOp>(std::vector<FusedOp::Member>{
-      {std::move(op), sources}, {std::make_shared<AccumulateOp>(), {inputs, ~0}}});
+      {std::move(op), sources}, {std::make_shared<AccumulateOp>(), {inputs, made_by(0)}}});
 }
 
 const TensorDesc kTokens = f32({{'B', 3}, {'N', 17}, {'D', 40}}), kVector = f32({{'B', 3}, {'D', 40}}),

@@ -96,9 +96,9 @@ Result run_reference(const OpCase& c) {
   if (!fused) return run(c, ref_backend(), cpu_device(1));
   const FusedOp::Member &first = fused->members()[0], &second = fused->members()[1];
   OpCase gradient{c.name, first.op, {}};
-  for (int source : first.sources) gradient.ins.push_back(c.ins[static_cast<size_t>(source)]);
+  for (const int input : inputs_of(first)) gradient.ins.push_back(c.ins[static_cast<size_t>(input)]);
   Result result = run(gradient, ref_backend(), cpu_device(1));
-  const auto target = static_cast<size_t>(second.sources[0]);
+  const auto target = static_cast<size_t>(second.sources[0].input());
   Memory sum(c.ins[target]);
   fill(sum, target);
   const std::vector<double> before = sum.values();
@@ -159,7 +159,8 @@ INSTANTIATE_TEST_SUITE_P(Training, CpuOps, ::testing::ValuesIn(training_cases())
 
 // A chain in 16 bits must round where its members would, so its members run one by one.
 TEST(CpuHalf, LeavesChainsThatRoundInBetweenToTheirMembers) {
-  const FusedOp chain({{std::make_shared<LinearOp>(), {0, 1}}, {std::make_shared<GeluOp>(false), {~0}}});
+  const FusedOp chain(
+      {{std::make_shared<LinearOp>(), {0, 1}}, {std::make_shared<GeluOp>(false), {made_by(0)}}});
   for (DType dtype : {DType::kF32, DType::kBF16}) {
     const TensorDesc ins[] = {{dtype, {{'B', 4}, {'D', 8}}}, {dtype, {{'F', 6}, {'D', 8}}}};
     const std::vector<TensorDesc> outs = chain.infer(ins);

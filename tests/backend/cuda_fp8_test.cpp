@@ -80,9 +80,9 @@ TEST(CudaFp8, NormsJoinFp8GemmsAlone) {
   EXPECT_FALSE(cuda_backend().traits().norms(LinearOp()));
   const Dim d('D', 64), f('F', 96);
   const auto normed = [&](Arithmetic arithmetic) {
-    return Sketch(std::make_shared<FusedOp>(
-                      std::vector<FusedOp::Member>{{std::make_shared<LayernormOp>(1e-6), {0, 1, 2}},
-                                                   {std::make_shared<LinearOp>(arithmetic), {~0, 3}}}),
+    return Sketch(std::make_shared<FusedOp>(std::vector<FusedOp::Member>{
+                      {std::make_shared<LayernormOp>(1e-6), {0, 1, 2}},
+                      {std::make_shared<LinearOp>(arithmetic), {made_by(0), 3}}}),
                   {{DType::kBF16, {kImages, kTokens, d}},
                    {DType::kF32, {d}},
                    {DType::kF32, {d}},
@@ -95,12 +95,13 @@ TEST(CudaFp8, NormsJoinFp8GemmsAlone) {
 Sketch mlp(DType dtype) {
   const Dim d('D', 64), f('F', 96);
   const OpPtr gemm = std::make_shared<LinearOp>(Arithmetic::kFp8), bias = std::make_shared<BiasOp>();
-  return {std::make_shared<FusedOp>(std::vector<FusedOp::Member>{{gemm, {0, 1}},
-                                                                 {bias, {~0, 2}},
-                                                                 {std::make_shared<GeluOp>(false), {~1}},
-                                                                 {gemm, {~2, 3}},
-                                                                 {bias, {~3, 4}}}),
-          {{dtype, {kImages, kTokens, d}}, {dtype, {f, d}}, {dtype, {f}}, {dtype, {d, f}}, {dtype, {d}}}};
+  return {
+      std::make_shared<FusedOp>(std::vector<FusedOp::Member>{{gemm, {0, 1}},
+                                                             {bias, {made_by(0), 2}},
+                                                             {std::make_shared<GeluOp>(false), {made_by(1)}},
+                                                             {gemm, {made_by(2), 3}},
+                                                             {bias, {made_by(3), 4}}}),
+      {{dtype, {kImages, kTokens, d}}, {dtype, {f, d}}, {dtype, {f}}, {dtype, {d, f}}, {dtype, {d}}}};
 }
 
 // The weights of both GEMMs are packed, one after the other.
@@ -145,10 +146,10 @@ TEST(CudaFp8, CodesScalesAndWorkspaceLieApart) {
 TEST(CudaFp8, ABiasIsAddedByTheGemmWhereItsTypeSuffices) {
   const Dim d('D', 64), f('F', 96);
   const auto with_bias = [&](DType in, DType bias) {
-    const Sketch node(
-        std::make_shared<FusedOp>(std::vector<FusedOp::Member>{
-            {std::make_shared<LinearOp>(Arithmetic::kFp8), {0, 1}}, {std::make_shared<BiasOp>(), {~0, 2}}}),
-        {{in, {kImages, kTokens, d}}, {in, {f, d}}, {bias, {f}}});
+    const Sketch node(std::make_shared<FusedOp>(
+                          std::vector<FusedOp::Member>{{std::make_shared<LinearOp>(Arithmetic::kFp8), {0, 1}},
+                                                       {std::make_shared<BiasOp>(), {made_by(0), 2}}}),
+                      {{in, {kImages, kTokens, d}}, {in, {f, d}}, {bias, {f}}});
     return plan_gemm(node.view(), Multiplier::kFp8);
   };
   const GemmPlan same = with_bias(DType::kBF16, DType::kBF16), cast = with_bias(DType::kBF16, DType::kF32),

@@ -45,7 +45,7 @@ Sketch linear_with(std::vector<FusedOp::Member> after, std::vector<TensorDesc> o
   return {std::move(members), std::move(ins)};
 }
 
-const FusedOp::Member bias{make<BiasOp>(), {~0, 2}};
+const FusedOp::Member bias{make<BiasOp>(), {made_by(0), 2}};
 
 struct StepCase {
   const char* name;
@@ -54,8 +54,8 @@ struct StepCase {
 };
 
 std::vector<StepCase> step_cases() {
-  const FusedOp::Member erf{make<GeluOp>(false), {~1}}, tanh{make<GeluOp>(true), {~1}};
-  const FusedOp::Member add{make<AddOp>(), {3, ~1}}, scale{make<ScaleOp>(), {~1, 3}};
+  const FusedOp::Member erf{make<GeluOp>(false), {made_by(1)}}, tanh{make<GeluOp>(true), {made_by(1)}};
+  const FusedOp::Member add{make<AddOp>(), {3, made_by(1)}}, scale{make<ScaleOp>(), {made_by(1), 3}};
   return {
       {"a GEMM alone", linear_with({}, {}, kHalf), false, false, false},
       {"a bias of the same type", linear_with({bias}, {{kHalf, {f}}}, kHalf), false, false, false},
@@ -71,8 +71,8 @@ std::vector<StepCase> step_cases() {
       {"tanh gelu in f32", linear_with({bias, tanh}, {{kFull, {f}}}, kFull), true, false, false},
       {"a scale", linear_with({bias, scale}, {{kFull, {f}}, {kFull, {f}}}, kHalf), true, false, false},
       {"a scale and the stream it may overwrite",
-       linear_with({bias, scale, {make<AddOp>(), {4, ~2}}}, {{kFull, {f}}, {kFull, {f}}, {kHalf, hidden}},
-                   kHalf),
+       linear_with({bias, scale, {make<AddOp>(), {4, made_by(2)}}},
+                   {{kFull, {f}}, {kFull, {f}}, {kHalf, hidden}}, kHalf),
        true, true, false},
   };
 }
@@ -98,7 +98,7 @@ struct MatrixCase {
 };
 
 TEST(CudaGemms, MatricesOfEveryPass) {
-  const FusedOp::Member sum{make<AccumulateOp>(), {2, ~0}};
+  const FusedOp::Member sum{make<AccumulateOp>(), {2, made_by(0)}};
   const Shape images = {b, {'C', 3}, {'Y', 24}, {'X', 16}}, patches = {d, {'C', 3}, {'P', 8}, {'Q', 8}};
   const std::vector<MatrixCase> cases = {
       {"forward", linear_with({}, {}, kHalf), 74, 96, 64, 0, 1, -1, false, true},
@@ -167,7 +167,7 @@ TEST(CudaGemms, MatricesOfEveryPass) {
 
 // Patches of 14 x 14 x 3 = 588 elements, as cuBLASLt takes them in 16 bits.
 TEST(CudaGemms, PatchesOfOddSizesArePadded) {
-  const FusedOp::Member sum{make<AccumulateOp>(), {2, ~0}};
+  const FusedOp::Member sum{make<AccumulateOp>(), {2, made_by(0)}};
   const Shape images = {b, {'C', 3}, {'Y', 28}, {'X', 42}}, patches = {d, {'C', 3}, {'P', 14}, {'Q', 14}};
   const TensorDesc dy = {kHalf, {b, {'N', 6}, d}};
   const Sketch forward({{make<PatchEmbedOp>(), {0, 1}}}, {{kHalf, images}, {kHalf, patches}});
@@ -210,15 +210,17 @@ TEST(CudaGemms, KernelsBySizesAndTypes) {
   EXPECT_EQ(chosen({{{make<PatchEmbedOp>(), {0, 1}}}, {{kHalf, images}, {kHalf, patches}}}), "cublaslt");
   EXPECT_EQ(chosen(head(DType::kF64, DType::kF64)), "");
   EXPECT_EQ(chosen({{{make<LinearOp>(Arithmetic::kInt8), {0, 1}}}, {{kFull, x}, {kFull, {f, d}}}}), "");
-  EXPECT_EQ(chosen({{{make<LayernormOp>(1e-6), {0, 1, 2}}, {make<LinearOp>(), {~0, 3}}},
+  EXPECT_EQ(chosen({{{make<LayernormOp>(1e-6), {0, 1, 2}}, {make<LinearOp>(), {made_by(0), 3}}},
                     {{kHalf, x}, {kFull, {d}}, {kFull, {d}}, {kHalf, {f, d}}}}),
             "");
-  EXPECT_EQ(chosen({{{make<GeluOp>(true), {0}}, {make<BiasOp>(), {~0, 1}}}, {{kHalf, x}, {kHalf, {d}}}}), "");
+  EXPECT_EQ(
+      chosen({{{make<GeluOp>(true), {0}}, {make<BiasOp>(), {made_by(0), 1}}}, {{kHalf, x}, {kHalf, {d}}}}),
+      "");
 }
 
 TEST(CudaGemms, TablesKnowThemByKindTypesAndSizes) {
   const DeviceInfo device = planned_cuda_device("GPU", 90);
-  const FusedOp::Member sum{make<AccumulateOp>(), {2, ~0}};
+  const FusedOp::Member sum{make<AccumulateOp>(), {2, made_by(0)}};
   const auto key = [&](const Sketch& node) { return cuda_backend().tune_key(node.view(), device); };
   EXPECT_EQ(key(linear_with({bias}, {{kFull, {f}}}, kHalf)),
             (TuneKey{"linear+bias bf16", 74, 96, 64, 0, 90}));

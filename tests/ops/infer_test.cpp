@@ -234,11 +234,12 @@ TEST(InPlace, OnlyOpsThatKeepTheirShapeOverwriteAnInput) {
 
 TEST(Fused, NeverOverwritesTheValueItStartsFrom) {
   // In x + linear(x) the residual is also the GEMM's input, and must outlive it.
-  const FusedOp fused({{std::make_shared<LinearOp>(), {0, 1}}, {std::make_shared<AddOp>(), {0, ~0}}});
+  const FusedOp fused({{std::make_shared<LinearOp>(), {0, 1}}, {std::make_shared<AddOp>(), {0, made_by(0)}}});
   EXPECT_EQ(fused.in_place_input(), -1);
-  const FusedOp apart({{std::make_shared<LinearOp>(), {0, 1}}, {std::make_shared<AddOp>(), {2, ~0}}});
+  const FusedOp apart({{std::make_shared<LinearOp>(), {0, 1}}, {std::make_shared<AddOp>(), {2, made_by(0)}}});
   EXPECT_EQ(apart.in_place_input(), 2);
-  const FusedOp turned({{std::make_shared<LinearOp>(), {0, 1}}, {std::make_shared<AddOp>(), {~0, 2}}});
+  const FusedOp turned(
+      {{std::make_shared<LinearOp>(), {0, 1}}, {std::make_shared<AddOp>(), {made_by(0), 2}}});
   EXPECT_EQ(turned.in_place_input(), 2) << "whichever side of the sum it stands on";
 }
 

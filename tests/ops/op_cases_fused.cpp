@@ -26,27 +26,28 @@ OpPtr fused(std::vector<FusedOp::Member> members, int kept = FusedOp::kNone) {
 // A linear with its bias, and the epilogue ops that may follow them.
 OpCase bias_case(const char* name, const Shape& x, const Shape& w, const Shape& bias) {
   return {name,
-          fused({{make_op<LinearOp>(), {0, 1}}, {make_op<BiasOp>(), {~0, 2}}}),
+          fused({{make_op<LinearOp>(), {0, 1}}, {make_op<BiasOp>(), {made_by(0), 2}}}),
           {x, w, bias},
           {false, true, true},
           {kPlain, kPlain, kVector}};
 }
 OpCase gelu_case(const char* name, const Shape& x, const Shape& w, const Shape& bias, bool tanh_form = false,
                  int kept = FusedOp::kNone) {
-  return {
-      name,
-      fused({{make_op<LinearOp>(), {0, 1}}, {make_op<BiasOp>(), {~0, 2}}, {make_op<GeluOp>(tanh_form), {~1}}},
-            kept),
-      {x, w, bias},
-      {false, true, true},
-      {kPlain, kPlain, kVector}};
+  return {name,
+          fused({{make_op<LinearOp>(), {0, 1}},
+                 {make_op<BiasOp>(), {made_by(0), 2}},
+                 {make_op<GeluOp>(tanh_form), {made_by(1)}}},
+                kept),
+          {x, w, bias},
+          {false, true, true},
+          {kPlain, kPlain, kVector}};
 }
 OpCase slope_case(const char* name, const Shape& x, const Shape& w, const Shape& bias,
                   bool tanh_form = false) {
   return {name,
           fused({{make_op<LinearOp>(), {0, 1}},
-                 {make_op<BiasOp>(), {~0, 2}},
-                 {make_op<GeluSlopeOp>(tanh_form), {~1}}}),
+                 {make_op<BiasOp>(), {made_by(0), 2}},
+                 {make_op<GeluSlopeOp>(tanh_form), {made_by(1)}}}),
           {x, w, bias},
           {false, true, true},
           {kPlain, kPlain, kVector}};
@@ -54,7 +55,9 @@ OpCase slope_case(const char* name, const Shape& x, const Shape& w, const Shape&
 OpCase add_case(const char* name, const Shape& x, const Shape& w, const Shape& bias, const Shape& stream,
                 Role of_stream) {
   return {name,
-          fused({{make_op<LinearOp>(), {0, 1}}, {make_op<BiasOp>(), {~0, 2}}, {make_op<AddOp>(), {3, ~1}}}),
+          fused({{make_op<LinearOp>(), {0, 1}},
+                 {make_op<BiasOp>(), {made_by(0), 2}},
+                 {make_op<AddOp>(), {3, made_by(1)}}}),
           {x, w, bias, stream},
           {false, true, true, false},
           {kPlain, kPlain, kVector, of_stream}};
@@ -63,9 +66,9 @@ OpCase scale_add_case(const char* name, const Shape& x, const Shape& w, const Sh
                       const Shape& stream) {
   return {name,
           fused({{make_op<LinearOp>(), {0, 1}},
-                 {make_op<BiasOp>(), {~0, 2}},
-                 {make_op<ScaleOp>(), {~1, 3}},
-                 {make_op<AddOp>(), {4, ~2}}}),
+                 {make_op<BiasOp>(), {made_by(0), 2}},
+                 {make_op<ScaleOp>(), {made_by(1), 3}},
+                 {make_op<AddOp>(), {4, made_by(2)}}}),
           {x, w, vector, vector, stream},
           {false, true, true, true, false},
           {kPlain, kPlain, kVector, kVector, kPlain}};
@@ -77,9 +80,9 @@ void add_gemm_chains(std::vector<OpCase>& cases) {
   const FusedOp::Member norm{make_op<LayernormOp>(1e-6), {0, 1, 2}};
   cases.push_back({"fused_norm_linear_bias_gelu",
                    fused({norm,
-                          {make_op<LinearOp>(), {~0, 3}},
-                          {make_op<BiasOp>(), {~1, 4}},
-                          {make_op<GeluOp>(false), {~2}}}),
+                          {make_op<LinearOp>(), {made_by(0), 3}},
+                          {make_op<BiasOp>(), {made_by(1), 4}},
+                          {make_op<GeluOp>(false), {made_by(2)}}}),
                    {x, {d}, {d}, {f, d}, {f}},
                    {false, true, true, true, true},
                    {kPlain, kVector, kVector, kPlain, kVector}});
@@ -87,16 +90,16 @@ void add_gemm_chains(std::vector<OpCase>& cases) {
   cases.push_back(scale_add_case("fused_linear_bias_scale_add", hidden, {d, f}, {d}, x));
   cases.push_back(add_case("fused_linear_bias_add_to_wide_stream", hidden, {d, f}, {d}, x, kSum));
   cases.push_back({"fused_linear_add",
-                   fused({{make_op<LinearOp>(), {0, 1}}, {make_op<AddOp>(), {~0, 2}}}),
+                   fused({{make_op<LinearOp>(), {0, 1}}, {make_op<AddOp>(), {made_by(0), 2}}}),
                    {x, {f, d}, hidden},
                    {false, true, false}});
   cases.push_back({"fused_patch_embed_bias",
-                   fused({{make_op<PatchEmbedOp>(), {0, 1}}, {make_op<BiasOp>(), {~0, 2}}}),
+                   fused({{make_op<PatchEmbedOp>(), {0, 1}}, {make_op<BiasOp>(), {made_by(0), 2}}}),
                    {{b, {'C', 3}, {'Y', 24}, {'X', 16}}, {d, {'C', 3}, {'P', 8}, {'Q', 8}}, {d}},
                    {false, true, true},
                    {kPlain, kPlain, kVector}});
   cases.push_back({"fused_gelu_bias_without_kernel",
-                   fused({{make_op<GeluOp>(true), {0}}, {make_op<BiasOp>(), {~0, 1}}}),
+                   fused({{make_op<GeluOp>(true), {0}}, {make_op<BiasOp>(), {made_by(0), 1}}}),
                    {x, {d}},
                    {false, true},
                    {kPlain, kVector}});
@@ -111,15 +114,16 @@ void add_positions(std::vector<OpCase>& cases) {
     const std::string suffix = strf("_%lld", static_cast<long long>(width));
     const FusedOp::Member concat{make_op<ConcatTokensOp>(), {0, 1, 2}};
     cases.push_back({"fused_concat_tokens_bias" + suffix,
-                     fused({concat, {make_op<BiasOp>(), {~0, 3}}}),
+                     fused({concat, {make_op<BiasOp>(), {made_by(0), 3}}}),
                      ins,
                      {true, true, false, true},
                      {kVector, kVector, kPlain, kVector}});
-    cases.push_back({"fused_concat_tokens_cast_bias" + suffix,
-                     fused({concat, {make_op<CastOp>(DType::kBF16), {~0}}, {make_op<BiasOp>(), {~1, 3}}}),
-                     ins,
-                     {true, true, false, true},
-                     {kSum, kSum, kPlain, kSum}});
+    cases.push_back(
+        {"fused_concat_tokens_cast_bias" + suffix,
+         fused({concat, {make_op<CastOp>(DType::kBF16), {made_by(0)}}, {make_op<BiasOp>(), {made_by(1), 3}}}),
+         ins,
+         {true, true, false, true},
+         {kSum, kSum, kPlain, kSum}});
   }
 }
 
@@ -138,14 +142,14 @@ void add_first_attentions(std::vector<OpCase>& cases) {
     const OpPtr attention = make_op<AttentionOp>(QueryScope::kClassToken);
     cases.push_back({"fused_norm_linear_bias_attention" + suffix,
                      fused({{make_op<LayernormOp>(1e-6), {0, 1, 2}},
-                            {make_op<LinearOp>(), {~0, 3}},
-                            {make_op<BiasOp>(), {~1, 4}},
-                            {attention, {~2}}}),
+                            {make_op<LinearOp>(), {made_by(0), 3}},
+                            {make_op<BiasOp>(), {made_by(1), 4}},
+                            {attention, {made_by(2)}}}),
                      {x, {d}, {d}, weight, {t, h, e}},
                      {false, true, true, true, true},
                      {kPlain, kVector, kVector, kSmall, kVector}});
     cases.push_back({"fused_linear_attention" + suffix,
-                     fused({{make_op<LinearOp>(), {0, 1}}, {attention, {~0}}}),
+                     fused({{make_op<LinearOp>(), {0, 1}}, {attention, {made_by(0)}}}),
                      {x, weight},
                      {false, true},
                      {kPlain, kSmall}});
@@ -156,7 +160,7 @@ void add_first_attentions(std::vector<OpCase>& cases) {
 OpCase gelu_grad_case(const std::string& name, const Shape& dy, const Shape& w, const Shape& x,
                       bool tanh_form = false, bool sums = false) {
   return {name,
-          fused({{make_op<LinearDxOp>(), {0, 1}}, {make_op<GeluGradOp>(tanh_form, sums), {2, ~0}}}),
+          fused({{make_op<LinearDxOp>(), {0, 1}}, {make_op<GeluGradOp>(tanh_form, sums), {2, made_by(0)}}}),
           {dy, w, x},
           {false, true, false}};
 }
@@ -165,7 +169,7 @@ OpCase gelu_grad_case(const std::string& name, const Shape& dy, const Shape& w, 
 OpCase slope_grad_case(const std::string& name, const Shape& dy, const Shape& w, const Shape& slope,
                        bool sums) {
   return {name,
-          fused({{make_op<LinearDxOp>(), {0, 1}}, {make_op<GeluSlopeGradOp>(sums), {2, ~0}}}),
+          fused({{make_op<LinearDxOp>(), {0, 1}}, {make_op<GeluSlopeGradOp>(sums), {2, made_by(0)}}}),
           {dy, w, slope},
           {false, true, false}};
 }
@@ -190,7 +194,7 @@ void add_gelu_gradients(std::vector<OpCase>& cases) {
 // A gradient op and the addition to its sum, the last input.
 void add_summed(std::vector<OpCase>& cases, const std::string& name, const OpPtr& maker,
                 std::vector<Shape> ins, const Shape& sum, Role sum_role = kSum) {
-  std::vector<int> sources;
+  std::vector<FusedOp::Source> sources;
   for (size_t i = 0; i < ins.size(); ++i) sources.push_back(static_cast<int>(i));
   std::vector<Role> roles(ins.size(), kPlain);
   roles.push_back(sum_role);
@@ -198,7 +202,8 @@ void add_summed(std::vector<OpCase>& cases, const std::string& name, const OpPtr
   ins.push_back(sum);
   const std::vector<bool> none(ins.size(), false);
   cases.push_back({"fused_" + name + "_accumulate",
-                   fused({{maker, sources}, {make_op<AccumulateOp>(), {last, ~0}}}), ins, none, roles});
+                   fused({{maker, sources}, {make_op<AccumulateOp>(), {last, made_by(0)}}}), ins, none,
+                   roles});
 }
 
 void add_sums(std::vector<OpCase>& cases) {

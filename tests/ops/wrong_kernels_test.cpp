@@ -143,8 +143,9 @@ TEST_P(WrongKernels, OfTheGradientThatReadsKeptSums) {
 }
 
 OpPtr chain(OpPtr last) {
-  std::vector<FusedOp::Member> members = {{make_op<LinearOp>(), {0, 1}}, {make_op<BiasOp>(), {~0, 2}}};
-  if (last) members.push_back({std::move(last), {~1}});
+  std::vector<FusedOp::Member> members = {{make_op<LinearOp>(), {0, 1}},
+                                          {make_op<BiasOp>(), {made_by(0), 2}}};
+  if (last) members.push_back({std::move(last), {made_by(1)}});
   return std::make_shared<FusedOp>(std::move(members));
 }
 

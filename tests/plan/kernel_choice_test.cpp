@@ -27,8 +27,8 @@ Program joined_by_hand() {
   const ValueId w = b.parameter("w", {DType::kF32, {kOut, kIn}});
   const OpPtr op =
       std::make_shared<FusedOp>(std::vector<FusedOp::Member>{{std::make_shared<LinearOp>(), {0, 1}},
-                                                             {std::make_shared<TanhOp>(), {~0}},
-                                                             {std::make_shared<TanhOp>(), {~1}}});
+                                                             {std::make_shared<TanhOp>(), {made_by(0)}},
+                                                             {std::make_shared<TanhOp>(), {made_by(1)}}});
   b.output("y", b.add(op, {x, w}, "y"));
   return b.finish();
 }

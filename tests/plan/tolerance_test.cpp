@@ -51,7 +51,7 @@ TEST(ReductionLength, IsTheNumberOfTermsOfTheLongestSum) {
 
 TEST(ReductionLength, OfAFusedNodeIsItsLongestMembers) {
   const FusedOp summed(
-      {{std::make_shared<LinearDwOp>(), {0, 1}}, {std::make_shared<AccumulateOp>(), {2, ~0}}});
+      {{std::make_shared<LinearDwOp>(), {0, 1}}, {std::make_shared<AccumulateOp>(), {2, made_by(0)}}});
   EXPECT_EQ(summed.reduction_length(descs({{kB, kN, kD}, {kB, kN, kF}, {kF, kD}})), 14);
 }
 
@@ -70,7 +70,7 @@ TEST(Tolerance, OfARoundedGemmIsWiderOnlyBehindAnotherMember) {
   };
   const auto after_norm = [](Arithmetic arithmetic) {
     return FusedOp({{std::make_shared<LayernormOp>(1e-6), {0, 1, 2}},
-                    {std::make_shared<LinearOp>(arithmetic), {~0, 3}}});
+                    {std::make_shared<LinearOp>(arithmetic), {made_by(0), 3}}});
   };
   const std::vector<Shape> plain = {{kB, kN, kD}, {kF, kD}}, normed = {{kB, kN, kD}, {kD}, {kD}, {kF, kD}};
   for (Arithmetic arithmetic : {Arithmetic::kBF16, Arithmetic::kInt8}) {

@@ -76,19 +76,24 @@ void read_gradient(const NodeView& node, Multiplier by, GemmPlan& plan) {
   std::vector<int> sources = {0, 1};
   if (const auto* fused = dynamic_cast<const FusedOp*>(op)) {
     const FusedOp::Member &first = fused->members()[0], &last = fused->members().back();
-    op = first.op.get(), sources = first.sources;
+    op = first.op.get();
+    sources = inputs_of(first);
     const auto* slope = dynamic_cast<const GeluGradOp*>(last.op.get());
-    const bool flows = fused->members().size() == 2 && last.sources.size() == 2 && last.sources[1] == ~0;
+    const bool flows =
+        fused->members().size() == 2 && last.sources.size() == 2 && last.sources[1] == made_by(0);
     const auto* kept_slope = dynamic_cast<const GeluSlopeGradOp*>(last.op.get());
-    if (flows && slope && is<LinearDxOp>(*op))
-      plan.slope_at = last.sources[0], plan.act = activation(slope->tanh_form()),
+    if (flows && slope && is<LinearDxOp>(*op)) {
+      plan.slope_at = last.sources[0].input();
+      plan.act = activation(slope->tanh_form());
       plan.sums = slope->row_sums();
-    else if (flows && kept_slope && is<LinearDxOp>(*op))
-      plan.slope_at = last.sources[0], plan.sums = kept_slope->row_sums();
-    else if (flows && is<AccumulateOp>(*last.op))
-      plan.target = last.sources[0];
-    else
+    } else if (flows && kept_slope && is<LinearDxOp>(*op)) {
+      plan.slope_at = last.sources[0].input();
+      plan.sums = kept_slope->row_sums();
+    } else if (flows && is<AccumulateOp>(*last.op)) {
+      plan.target = last.sources[0].input();
+    } else {
       plan.unsupported = "no GEMM, nor the gradient of one, that runs as one kernel";
+    }
   }
   if (plan.unsupported.empty()) plan.unsupported = arithmetic_unsupported(arithmetic_of(*op), by);
   if (!plan.unsupported.empty()) return;

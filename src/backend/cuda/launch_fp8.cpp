@@ -100,8 +100,10 @@ class Chain {
     const auto count = static_cast<int>(gelu - members.begin()) + 1;
     std::vector<FusedOp::Member> rest(gelu + 1, members.end());
     for (FusedOp::Member& member : rest)
-      for (int& source : member.sources)
-        if (source < 0) source = ~source < count ? static_cast<int>(node.ins.size()) : ~(~source - count);
+      for (FusedOp::Source& source : member.sources)
+        if (!source.is_input())
+          source = source.member() < count ? FusedOp::Source(static_cast<int>(node.ins.size()))
+                                           : made_by(source.member() - count);
     first_op_ = std::make_shared<FusedOp>(std::vector<FusedOp::Member>(members.begin(), gelu + 1));
     second_op_ = std::make_shared<FusedOp>(std::move(rest));
     ins.assign(node.ins.begin(), node.ins.end());

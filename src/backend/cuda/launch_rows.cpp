@@ -123,8 +123,9 @@ RowSum parse_sum(const Op& op) {
   if (!fuses<SumRowsOp, AccumulateOp>(op) && !fuses<ScaleDwOp, AccumulateOp>(op))
     return {.ins = {}, .known = false};
   const auto& members = fused->members();
-  if (members[1].sources[1] != ~0 || members[1].sources[0] < 0) return {.ins = {}, .known = false};
-  return {members[0].sources, members[1].sources[0]};
+  if (members[1].sources[1] != made_by(0) || !members[1].sources[0].is_input())
+    return {.ins = {}, .known = false};
+  return {inputs_of(members[0]), members[1].sources[0].input()};
 }
 
 // Divides the rows into parts: enough blocks to keep the GPU busy, each with enough rows to be worth its

@@ -40,7 +40,7 @@ std::string declines_cast_sum(const NodeView& node, const DeviceInfo& device) {
 
 Prepared prepare_cast_sum(const NodeView& node, const DeviceInfo&) {
   const auto& members = op_of<FusedOp>(node).members();
-  const int to = members[1].sources[0], from = members[0].sources[0];
+  const int to = members[1].sources[0].input(), from = members[0].sources[0].input();
   const int64_t elems = node.ins[static_cast<size_t>(to)].elems();
   return prepared_shares(&UpdatesApi::accumulate, {pair(input(node, to), input(node, from), elems)});
 }

@@ -205,8 +205,9 @@ std::string declines_added_sum(const NodeView& node, const DeviceInfo& device) {
 
 Prepared prepare_added_sum(const NodeView& node, const DeviceInfo&) {
   const auto& members = op_of<FusedOp>(node).members();
-  Bound<TokenSumCall> call = sum_call(node, dynamic_cast<const SumTokensOp&>(*members[0].op),
-                                      members[0].sources[0], input(node, members[1].sources[0]));
+  Bound<TokenSumCall> call =
+      sum_call(node, dynamic_cast<const SumTokensOp&>(*members[0].op), members[0].sources[0].input(),
+               input(node, members[1].sources[0].input()));
   call->adds = true;
   return prepared(&TokensApi::sum, call);
 }

@@ -47,7 +47,7 @@ std::vector<TensorView> NodeCheck::run_reference(const Op& op, std::vector<Tenso
     std::vector<TensorView> results, last;
     for (const FusedOp::Member& member : fused->members()) {
       std::vector<TensorView> member_ins;
-      for (int source : member.sources) member_ins.push_back(source >= 0 ? ins[source] : results[~source]);
+      for (const FusedOp::Source& source : member.sources) member_ins.push_back(source.pick(ins, results));
       last = run_reference(*member.op, std::move(member_ins));
       if (!last.empty()) results.push_back(last[0]);
     }

@@ -151,7 +151,7 @@ Noise of_fused(const FusedOp& fused, const Args& args) {
   for (size_t m = 0;; ++m) {
     const FusedOp::Member& member = fused.members()[m];
     std::vector<Known> ins;
-    for (int source : member.sources) ins.push_back(source >= 0 ? query.ins[source] : made[~source]);
+    for (const FusedOp::Source& source : member.sources) ins.push_back(source.pick(query.ins, made));
     if (query.rounding.bias && is<BiasOp>(*member.op)) round_to(narrow_type(query.descs), ins[1]);
     const std::vector<TensorDesc> descs = fused.member_inputs(m, query.descs, outs);
     const NoiseQuery own{*member.op, descs, ins, query.rounding, query.pool};

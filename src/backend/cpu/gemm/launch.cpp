@@ -123,9 +123,10 @@ Prepared prepare_pack(const NodeView& node, const DeviceInfo&) {
 const GeluGradOp* gelu_after_dx(const Op& op) {
   const auto* fused = dynamic_cast<const FusedOp*>(&op);
   if (!fused || fused->members().size() != 2) return nullptr;
+  using Sources = std::vector<FusedOp::Source>;
   const auto &gemm = fused->members()[0], &gelu = fused->members()[1];
   if (!is<LinearDxOp>(*gemm.op) || !is<GeluGradOp>(*gelu.op)) return nullptr;
-  if (gemm.sources != std::vector{0, 1} || gelu.sources != std::vector{2, ~0}) return nullptr;
+  if (gemm.sources != Sources{0, 1} || gelu.sources != Sources{2, made_by(0)}) return nullptr;
   return static_cast<const GeluGradOp*>(gelu.op.get());
 }
 

@@ -34,8 +34,8 @@ WeightGrad parse_weight_grad(const Op& op) {
   const auto* fused = dynamic_cast<const FusedOp*>(&op);
   if (!fused || fused->members().size() != 2) return {};
   const FusedOp::Member &gemm = fused->members()[0], &sum = fused->members()[1];
-  if (!is<LinearDwOp>(*gemm.op) || !is<AccumulateOp>(*sum.op) || sum.sources[1] != ~0) return {};
-  return {gemm.sources[0], gemm.sources[1], sum.sources[0]};
+  if (!is<LinearDwOp>(*gemm.op) || !is<AccumulateOp>(*sum.op) || sum.sources[1] != made_by(0)) return {};
+  return {gemm.sources[0].input(), gemm.sources[1].input(), sum.sources[0].input()};
 }
 
 std::string declines_bf16_linear(const NodeView& node, const DeviceInfo& device) {

@@ -31,8 +31,9 @@ Sum parse_sum(const Op& op, size_t inputs) {
     return sum;
   }
   const auto& members = fused->members();
-  if (members.size() != 2 || !is<AccumulateOp>(*members[1].op) || members[1].sources[1] != ~0) return {};
-  return {members[0].op.get(), members[0].sources, members[1].sources[0]};
+  if (members.size() != 2 || !is<AccumulateOp>(*members[1].op) || members[1].sources[1] != made_by(0))
+    return {};
+  return {members[0].op.get(), inputs_of(members[0]), members[1].sources[0].input()};
 }
 
 // The sizes of one kind of sum, from the shapes of its inputs and of its target.
