@@ -15,7 +15,9 @@ double cosine(std::span<const float> a, std::span<const float> b) {
   double ab = 0, aa = 0, bb = 0;
   for (size_t i = 0; i < a.size(); ++i) {
     const double x = a[i], y = b[i];
-    ab += x * y, aa += x * x, bb += y * y;
+    ab += x * y;
+    aa += x * x;
+    bb += y * y;
   }
   return ab / std::sqrt(aa * bb);
 }

@@ -30,8 +30,10 @@ ImageView ImageView::pixels(std::span<const uint8_t> bytes, int64_t height, int6
   ImageView view;
   view.form_ = Form::kPixels;
   view.bytes_ = bytes;
-  view.height_ = height, view.width_ = width;
-  view.channels_ = channels, view.row_stride_ = row_stride;
+  view.height_ = height;
+  view.width_ = width;
+  view.channels_ = channels;
+  view.row_stride_ = row_stride;
   return view;
 }
 
@@ -128,7 +130,8 @@ std::vector<float> inputs_of(std::span<const ImageView> images, const ModelCard&
     const auto one = [&] {
       fill_input(images[at], card, upright, std::span(inputs).subspan(at * elems, elems));
     };
-    images.size() == 1 ? one() : with_context(strf("image %zu", at), one);
+    if (images.size() == 1) return one();
+    with_context(strf("image %zu", at), one);
   };
   ThreadPool(static_cast<int>(std::clamp<int64_t>(std::ssize(images), 1, threads)))
       .run(std::ssize(images), fill);

@@ -55,7 +55,9 @@ GemmNode parse_gemm(const Op& op) {
       if (p.unsupported.empty()) take_member(p, member);
     if (p.unsupported.empty() && p.weight < 0) p.unsupported = "no GEMM in it";
   } else {
-    p.x = 0, p.weight = 1, p.is_patch_embed = is<PatchEmbedOp>(op);
+    p.x = 0;
+    p.weight = 1;
+    p.is_patch_embed = is<PatchEmbedOp>(op);
     p.arithmetic = arithmetic_of(op);
   }
   return p;

@@ -64,7 +64,11 @@ const std::array<PickleMachine::Handler, 256>& PickleMachine::handlers() {
       {'(', [](PickleMachine& m) { m.mark(); }},
       {'0', [](PickleMachine& m) { m.pop_value_or_mark(); }},
       {'1', [](PickleMachine& m) { m.pop_to_mark(); }},
-      {'2', [](PickleMachine& m) { m.top(), m.push(m.stack_.back()); }},
+      {'2',
+       [](PickleMachine& m) {
+         m.top();
+         m.push(m.stack_.back());
+       }},
       {'q', [](PickleMachine& m) { m.put(m.input_.take<uint8_t>()); }},
       {'r', [](PickleMachine& m) { m.put(m.input_.take<uint32_t>()); }},
       {0x94, [](PickleMachine& m) { m.put(m.memo_count_); }},

@@ -63,7 +63,8 @@ void run_bench_dist(const Options& options, Console& console) {
       World opened = open_world({1, environment_variable});
       session.open(opened);
       world = std::move(opened.ranks[0]);
-      first = world->rank(), count = 1;
+      first = world->rank();
+      count = 1;
     }
     measure(
         options, std::move(world), [&] { post(session, first, count); }, console);

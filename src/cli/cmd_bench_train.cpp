@@ -19,7 +19,8 @@ void run_rank_bench(const Options& options, World world, RankSession& session, C
   const TimingBudget budget = read_timing(options);
   constexpr int64_t kUpdates = 20;
   RankStepsRequest request = steps_request(options, run, world, session);
-  request.warmup = budget.warmup, request.updates = budget.runs > 0 ? budget.runs : kUpdates;
+  request.warmup = budget.warmup;
+  request.updates = budget.runs > 0 ? budget.runs : kUpdates;
   request.stop = [&] { return session.signals().wanted(); };
   const RankStepsResult result = time_rank_steps(std::move(world), request);
   if (!leads) return;
@@ -43,12 +44,11 @@ void run_alone(const Options& options, Console& console) {
   const Peaks peaks = profiling ? peaks_of(plan.step().micro) : Peaks{.gflops = peak_of(plan.step().micro)};
   result.peak_gflops = peaks.gflops;
   SyntheticSteps steps(plan, rank);
-  const auto reset = [&] { steps.micro().reset_times(), steps.update().reset_times(); };
   const TimingBudget budget = read_timing(options);
   result.seconds = [&] {
     BenchProgress progress(console, "bench", budget.runs);
     return spread_of(time_calls(
-        budget, [&] { steps.run(); }, progress.hooks(reset)));
+        budget, [&] { steps.run(); }, progress.hooks([&] { steps.reset_times(); })));
   }();
   const int64_t steps_run = steps.steps();
   const double loss = steps.loss_share();

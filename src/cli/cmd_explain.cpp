@@ -44,7 +44,8 @@ void run_explain(const Options& options, Console& console) {
     } catch (const Error& error) {
       failed.add(paths[i], error);
     }
-    if (!note.empty()) console.detail(note), ++not_turned;
+    not_turned += !note.empty();
+    if (!note.empty()) console.detail(note);
     console.flush();
     progress.advance(1);
   }

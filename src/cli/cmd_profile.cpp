@@ -39,7 +39,9 @@ struct Session {
                  name, ranks);
   }
   void finish(const std::string& model, const Profile& own, Console& console) {
-    result.model = model, result.dtype = options.text("dtype"), result.own = own;
+    result.model = model;
+    result.dtype = options.text("dtype");
+    result.own = own;
     result.by_node = options.text("by") == "node";
     console.print_json(to_json(result));
     console.print(to_text(result, [&](const std::string& title) { return console.bold(title); }));

@@ -53,20 +53,18 @@ void run_scale(const Options& options, Console& console) {
   std::optional<NamespaceNodes> nodes;
   const StudyPlaces places = places_of(config, folder.path(), nodes);
   Progress progress(console, "scale", "cases", std::ssize(list_cases(config)));
-  const StudyHooks hooks{
-      .run =
-          [](auto& words, auto& environment, auto& go_on, std::string& out, std::string& err) {
-            ProgramEnd end = run_program(words, environment, go_on);
-            out = std::move(end.out), err = std::move(end.err);
-            return end.code;
-          },
-      .progress =
-          [&](const StudyProgress& now) {
-            progress.advance(now.more, now.last ? now.last->which.name() : "");
-            if (now.last && !now.last->done())
-              console.say(now.last->which.name() + " failed: " + now.last->error);
-          },
-      .stop = [&] { return stop.wanted(); }};
+  const StudyHooks hooks{.run =
+                             [](auto& words, auto& environment, auto& go_on) {
+                               const auto [code, out, err] = run_program(words, environment, go_on);
+                               return StudyHooks::End{code, out, err};
+                             },
+                         .progress =
+                             [&](const StudyProgress& now) {
+                               progress.advance(now.more, now.last ? now.last->which.name() : "");
+                               if (now.last && !now.last->done())
+                                 console.say(now.last->which.name() + " failed: " + now.last->error);
+                             },
+                         .stop = [&] { return stop.wanted(); }};
   const Study study(config, folder.header(), folder.cores(),
                     run_study(config, folder, places, hooks, options.flag("retry")));
   progress.finish();
@@ -95,8 +93,11 @@ Command scale_command() {
                   {.name = "retry", .help = "run cases again that failed before", .kind = ValueKind::kFlag}}};
   for (const FieldSpec& field : study_fields()) {
     OptionSpec option = option_of(field);
-    if (field.kind == FieldKind::kBool)
-      option.kind = ValueKind::kFlag, option.metavar = "", option.choices = {};
+    if (field.kind == FieldKind::kBool) {
+      option.kind = ValueKind::kFlag;
+      option.metavar = "";
+      option.choices = {};
+    }
     if (field.key == "models") option.letter = 'm';
     if (field.key == "device") option.fallback = field.usual;
     spec.options.push_back(option);

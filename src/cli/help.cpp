@@ -23,9 +23,9 @@ std::string wrap(const std::string& text, size_t indent, size_t width) {
       out += "\n" + std::string(indent, ' ');
       column = indent;
     }
-    if (column > indent) out += ' ', ++column;
-    out += word;
-    column += display_width(word);
+    const std::string next = column > indent ? " " + word : word;
+    out += next;
+    column += display_width(next);
     at = end + 1;
   }
   return out;

@@ -168,14 +168,6 @@ std::vector<std::string> help_last(std::span<const std::string> arguments) {
   return words;
 }
 
-// Turns `vitrail bench --tune` into `vitrail bench tune`.
-void name_member(std::vector<std::string>& words) {
-  if (words.size() < 2 || !words[1].starts_with("--")) return;
-  const std::string member = words[0] + " " + words[1].substr(2);
-  for (const Command& command : commands())
-    if (command.spec.name == member) words[1] = words[1].substr(2);
-}
-
 // Shows a page that belongs to no command; false when the arguments request none.
 bool show_page(std::span<const std::string> arguments, const ConsoleSettings& settings) {
   Console console(settings);
@@ -197,7 +189,6 @@ void dispatch(std::span<const std::string> given, ConsoleSettings& settings) {
     throw Error(ErrorKind::kUsage, "no command was given", "one of the commands above");
   }
   std::vector<std::string> arguments = help_last(given);
-  name_member(arguments);
   set_apart(arguments);
   if (show_page(arguments, settings)) return;
   for (const Command& command : commands())
@@ -206,13 +197,9 @@ void dispatch(std::span<const std::string> given, ConsoleSettings& settings) {
   refuse_command(arguments);
 }
 
-bool asks_for(const char* flag, std::span<const std::string> arguments) {
-  return std::find(arguments.begin(), arguments.end(), flag) != arguments.end();
-}
-
 int show(const Error& error, const ConsoleSettings& settings, std::span<const std::string> arguments) {
-  Console(settings).error(
-      format_error(error, settings.colour && settings.err_terminal, asks_for("--debug", arguments)));
+  const bool debug = std::find(arguments.begin(), arguments.end(), "--debug") != arguments.end();
+  Console(settings).error(format_error(error, settings.colour && settings.err_terminal, debug));
   return exit_code(error.kind());
 }
 }  // namespace
@@ -225,9 +212,11 @@ Options options_of(const Command& command, std::span<const std::string> argument
 
 size_t words_of(const Command& command, std::span<const std::string> arguments) {
   const std::vector<std::string_view> words = split(command.spec.name, ' ');
-  const bool match =
-      words.size() <= arguments.size() && std::equal(words.begin(), words.end(), arguments.begin());
-  return match ? words.size() : 0;
+  if (arguments.size() < words.size() || arguments[0] != words[0]) return 0;
+  // A second word may look like an option: `vitrail bench --tune` is `vitrail bench tune`.
+  for (size_t i = 1; i < words.size(); ++i)
+    if (arguments[i] != words[i] && arguments[i] != "--" + std::string(words[i])) return 0;
+  return words.size();
 }
 
 std::string format_error(const Error& error, bool colour, bool debug) {

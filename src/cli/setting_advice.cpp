@@ -1,5 +1,7 @@
 #include "cli/setting_advice.h"
 
+#include <algorithm>
+
 #include <cctype>
 
 #include "base/fields.h"
@@ -33,7 +35,8 @@ const OptionSpec* first_named(const std::string& text, const std::vector<OptionS
   for (const OptionSpec& spec : specs) {
     const std::string name = name_of(spec);
     const size_t at = name.empty() ? text.npos : find_name(text, name);
-    if (at < first) first = at, found = &spec;
+    if (at < first) found = &spec;
+    first = std::min(first, at);
   }
   return found;
 }

@@ -25,7 +25,10 @@ Overlap find_marks(const std::vector<ImageMark>& marks, const Dataset& data, uin
   constexpr uint64_t kUnknownBytes = uint64_t{64} << 10;  // assumed for images of unknown size
   std::unordered_set<uint64_t> sizes;
   std::unordered_map<uint64_t, int64_t> wanted;
-  for (const ImageMark& mark : marks) sizes.insert(mark.bytes), ++wanted[mark.key];
+  for (const ImageMark& mark : marks) {
+    sizes.insert(mark.bytes);
+    ++wanted[mark.key];
+  }
   std::vector<int64_t> candidates;
   uint64_t total_bytes = 0;
   for (int64_t i = 0; i < data.size(); ++i) {

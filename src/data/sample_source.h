@@ -54,7 +54,9 @@ struct LoaderSettings {
   int64_t global_batch = 0;  // rows of all ranks together; 0: micro_batch
   int64_t all_rows() const { return global_batch > 0 ? global_batch : micro_batch; }
   void take(const BatchShare& share) {
-    micro_batch = share.rows, first_row = share.first, global_batch = share.global;
+    micro_batch = share.rows;
+    first_row = share.first;
+    global_batch = share.global;
   }
   ImageForm form = ImageForm::kFloats;           // for training; chosen by choose_images()
   MemorySource* memory = nullptr;                // where batches lie; null: this process's memory

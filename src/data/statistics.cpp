@@ -16,7 +16,10 @@ ImageSums sums_of(const Image& image) {
     sums.sum[i % channels] += value;
     sums.squares[i % channels] += value * value;
   }
-  for (size_t c = channels; c < 3; ++c) sums.sum[c] = sums.sum[0], sums.squares[c] = sums.squares[0];
+  for (size_t c = channels; c < 3; ++c) {
+    sums.sum[c] = sums.sum[0];
+    sums.squares[c] = sums.squares[0];
+  }
   return sums;
 }
 

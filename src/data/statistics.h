@@ -26,7 +26,10 @@ class ImageStatistics {
     widths_.push_back(static_cast<double>(one.width));
     channels_ = std::max(channels_, one.channels);
     pixels_ += static_cast<uint64_t>(one.height * one.width);
-    for (size_t c = 0; c < 3; ++c) sum_[c] += one.sum[c], squares_[c] += one.squares[c];
+    for (size_t c = 0; c < 3; ++c) {
+      sum_[c] += one.sum[c];
+      squares_[c] += one.squares[c];
+    }
   }
 
   size_t count() const { return heights_.size(); }

@@ -48,8 +48,10 @@ ParamComparison compare_params(const OpenedModel& before, const OpenedModel& aft
       const bool same = a[i] == b[i] || (std::isnan(a[i]) && std::isnan(b[i]));
       const double difference = same ? 0 : std::fabs(static_cast<double>(a[i]) - b[i]);
       if (!(difference <= rounding_bound(storage, a[i]))) ++result.beyond;
-      if (!(difference <= result.max_difference))
-        result.max_difference = difference, result.worst = spec.name;
+      if (!(difference <= result.max_difference)) {
+        result.max_difference = difference;
+        result.worst = spec.name;
+      }
     }
     ++result.params;
     result.elems += static_cast<int64_t>(a.size());

@@ -94,8 +94,11 @@ ordered_json to_json(const ModelContents& report) {
                            {"bytes", row.info.bytes}};
     if (row.stats) {
       const TensorStats& s = *row.stats;
-      tensor["min"] = s.min, tensor["max"] = s.max, tensor["mean"] = s.mean;
-      tensor["nan"] = s.nan, tensor["inf"] = s.inf;
+      tensor["min"] = s.min;
+      tensor["max"] = s.max;
+      tensor["mean"] = s.mean;
+      tensor["nan"] = s.nan;
+      tensor["inf"] = s.inf;
     }
     json["tensors"].push_back(std::move(tensor));
   }

@@ -68,7 +68,10 @@ class DialectModel : public OpenedModel {
 
   void set_sizes(const OpenOptions& options) {
     VitConfig& c = card_.config;
-    if (run_image_) c.image_height = run_image_->height, c.image_width = run_image_->width;
+    if (run_image_) {
+      c.image_height = run_image_->height;
+      c.image_width = run_image_->width;
+    }
     if (options.image_height > 0) c.image_height = options.image_height;
     if (options.image_width > 0) c.image_width = options.image_width;
     if (options.patch > 0) c.patch = options.patch;

@@ -202,7 +202,10 @@ JobEnd run_job(LaunchRequest request, const JobSettings& settings) {
     settings.error("error: " + printable(end.reason));
     const bool fewer =
         settings.fewer && is_gone(end, request, vain > 0) && go_on_with_fewer(end, settings, request);
-    if (fewer) vain = 0, watch.ranks = request.ranks;
+    if (fewer) {
+      vain = 0;
+      watch.ranks = request.ranks;
+    }
     if (vain == kVainRestarts)
       return {end.code,
               strf("gave up after %d restarts without a step: %s", kVainRestarts, end.reason.c_str()), 0};

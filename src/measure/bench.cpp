@@ -113,7 +113,9 @@ SavedBench SavedBench::read(const std::string& path) {
     throw Error(ErrorKind::kData, strf("%s is no result of vitrail bench", saved.path_.c_str()),
                 "one saved with: vitrail bench infer --json > FILE");
   const auto text = [&](const char* name) { return shown(field(name).get<std::string>()); };
-  saved.what_.model = text("model"), saved.what_.device = text("device"), saved.what_.dtype = text("dtype");
+  saved.what_.model = text("model");
+  saved.what_.device = text("device");
+  saved.what_.dtype = text("dtype");
   saved.what_.training = field("training") == true;
   saved.what_.batch = batch.get<int64_t>();
   saved.seconds_ = time.get<double>() / 1e3;

@@ -41,7 +41,8 @@ class Search {
         devices_(q_.cluster.cluster.empty() ? ranks_asked() : q_.cluster.devices) {
     found_.device = q_.target.file->name;
     found_.available_bytes = q_.target.available_bytes;
-    found_.batch = q_.batch, found_.ranks = nodes_ * devices_;
+    found_.batch = q_.batch;
+    found_.ranks = nodes_ * devices_;
     found_.network = !q_.cluster.cluster.empty();
   }
 
@@ -55,7 +56,8 @@ class Search {
             config.mesh.offload = offload;
             // What one rank has in pieces is whole: ZeRO 3 costs it nothing.
             if (offload == Offload::kParameters && found_.ranks == 1) config.mesh.zero = 3;
-            config.train.dtype = dtype, config.train.recompute = level;
+            config.train.dtype = dtype;
+            config.train.recompute = level;
             config.train.eval_batch = 0;
             draw(config);
           }
@@ -101,7 +103,8 @@ class Search {
     if (nodes_ * devices_ == 1) return {usual};
     TrainConfig one = q_.config;
     one.mesh = MeshConfig();
-    one.train.batch = one.train.accumulation = 0, one.train.micro_batch = 1;
+    one.train.batch = one.train.accumulation = 0;
+    one.train.micro_batch = 1;
     const RunPlan alone(one, q_.classes, backend_, q_.target.device, RankPlace{});
     auto meshes = sensible_meshes(usual, alone.setup().step.model, nodes_, devices_, false);
     if (q_.said("mesh.zero"))
@@ -134,7 +137,8 @@ class Search {
                  static_cast<long long>(share), static_cast<long long>(augment.mix_group));
       // Memory grows with the micro-batch, so the divisors of the share are halved until one is left.
       for (size_t low = 0, high = sizes.size(), at = high - 1; low < high; at = (low + high) / 2) {
-        config.train.batch = q_.batch, config.train.micro_batch = sizes[at];
+        config.train.batch = q_.batch;
+        config.train.micro_batch = sizes[at];
         config.train.accumulation = share / sizes[at];
         if (try_at(config))
           low = at + 1;

@@ -73,7 +73,9 @@ ordered_json to_json(const InferencePlan& p) {
   json["largest_batch"] = fits;
   if (target.foreign_bytes > 0) json["memory_foreign"] = target.foreign_bytes;
   if (mesh.world() > 1) {
-    json["mesh"] = to_string(mesh), json["rank"] = mesh.rank, json["collectives"] = ordered_json::array();
+    json["mesh"] = to_string(mesh);
+    json["rank"] = mesh.rank;
+    json["collectives"] = ordered_json::array();
     for (const CollectiveRow& row : collective_rows(plan.program, mesh))
       json["collectives"].push_back(
           {{"kind", row.kind}, {"axes", row.axes}, {"count", row.count}, {"bytes", row.bytes}});

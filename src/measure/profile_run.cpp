@@ -54,9 +54,12 @@ ProfiledEngine::ProfiledEngine(Engine own, const TimingBudget& budget, const Tim
     : engine(std::move(own)) {
   engine.time_nodes(true);
   const std::vector<float> images = rule_images(engine.config(), engine.batch());
-  const TimingBudget agreement =
-      agreed_budget(budget, team, [&] { engine.run(images, engine.batch()), engine.finish(); });
-  profile.device = device(), profile.backend = backend();
+  const TimingBudget agreement = agreed_budget(budget, team, [&] {
+    engine.run(images, engine.batch());
+    engine.finish();
+  });
+  profile.device = device();
+  profile.backend = backend();
   profile.batch = engine.batch();
   profile.peaks = peaks_of(engine.plan());
   team.wait();

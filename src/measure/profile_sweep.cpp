@@ -56,7 +56,8 @@ SweepAxis parse_axis(const std::string& text) {
 template <class Target>
 void set_parallel(const std::string& value, Target& target) {
   const ParallelKinds kinds = parse_parallel(value, '+', "--sweep parallel");
-  target.parallel_heads = kinds.heads, target.parallel_rows = kinds.rows,
+  target.parallel_heads = kinds.heads;
+  target.parallel_rows = kinds.rows;
   target.parallel_softmax = kinds.softmax;
 }
 

@@ -24,7 +24,7 @@ Profile profile_training(const RunPlan& plan, RankContext& rank, const TimingBud
   profile.peaks = peaks_of(plan.step().micro);
   team.wait();
   const auto warm = [&] {
-    for (Executor* program : steps.programs()) program->reset_times();
+    steps.reset_times();
     if (hooks.warm) hooks.warm();
   };
   const std::vector<double> seconds = time_calls(agreement, [&] { steps.run(); }, {warm, hooks.measured});

@@ -134,7 +134,8 @@ bool measure(const RankInferRequest& request, SharedRuns& shared, LoneRuns& alon
   std::vector<double> together, lone;
   const TimingHooks hooks{.warm =
                               [&] {
-                                together.clear(), lone.clear();
+                                together.clear();
+                                lone.clear();
                                 if (request.hooks.warm) request.hooks.warm();
                               },
                           .measured = request.hooks.measured};

@@ -65,8 +65,11 @@ SeedTimes read_seed_times(const std::string& text) {
   VT_REQUIRE(!json.is_discarded() && json.is_object(), ErrorKind::kData, "seed-000 did not print its times");
   SeedTimes seed;
   try {
-    seed.cores = json.at("cores"), seed.layers = json.at("layers"), seed.heads = json.at("heads");
-    seed.head_macs = json.at("head_macs"), seed.output_macs = json.at("output_macs");
+    seed.cores = json.at("cores");
+    seed.layers = json.at("layers");
+    seed.heads = json.at("heads");
+    seed.head_macs = json.at("head_macs");
+    seed.output_macs = json.at("output_macs");
     for (const Json& row : json.at("rows"))
       seed.rows.push_back({row.at("name"), row.at("seconds"), row.at("macs")});
   } catch (const Json::exception& error) {

@@ -73,7 +73,9 @@ std::unique_ptr<Candidate> candidate(const LinearOp& op, const Kernel& kernel, c
     const Packing packing = kernel.packing({op, ins, outs}, device);
     if (packing.input < 0) return nullptr;
     TensorDesc& weight = ins[packing.input];
-    weight.packing = packing.name, weight.packed_rows = packing.rows, weight.packed_bytes = packing.bytes;
+    weight.packing = packing.name;
+    weight.packed_rows = packing.rows;
+    weight.packed_bytes = packing.bytes;
   }
   if (!kernel.declines({op, ins, outs}, device).empty()) return nullptr;
   return std::make_unique<Candidate>(op, kernel, ins, outs[0], device);

@@ -90,7 +90,8 @@ bool matches_pattern(std::string_view name, std::string_view pattern) {
       star = p++;
       resume = n;
     } else if (p < pattern.size() && pattern[p] == name[n]) {
-      ++p, ++n;
+      ++p;
+      ++n;
     } else if (star != std::string_view::npos) {
       p = star + 1;
       n = ++resume;

@@ -128,10 +128,12 @@ class Distributor {
     bool others_whole = true;
     for (size_t i = 0; i < ins.size(); ++i) {
       const Placed& placed = values_.layout(ins[i])[axis];
-      if (placed.kind == Placed::kPartial)
-        ++partial, which = i;
-      else
+      if (placed.kind == Placed::kPartial) {
+        ++partial;
+        which = i;
+      } else {
         others_whole = others_whole && placed.kind == Placed::kReplicated;
+      }
     }
     if (partial == 0) return false;
     if (rule.jointly_linear && partial == ins.size()) return true;

@@ -153,7 +153,8 @@ class UpdateDistributor {
 
   static void flatten(Value& value, const OwnRange& window) {
     Dim dim(kFlat, value.desc.elems());
-    dim.local = window.size(), dim.offset = window.begin;
+    dim.local = window.size();
+    dim.offset = window.begin;
     if (window.size() == 0) dim.offset = value.container_offset = 0;
     value.logical = value.desc.shape;
     value.desc.shape = {dim};

@@ -119,7 +119,8 @@ std::vector<Value> ZeroPlan::containers(const std::vector<Bucket>& buckets) cons
 // A parameter of which this rank has a piece of its group; low-precision copies are no parameters.
 Value ZeroPlan::range_of(const FlatGroup& group, const FlatGroup::Member& member) const {
   Dim dim(kFlat, member.desc.elems());
-  dim.local = member.window.size(), dim.offset = member.window.size() > 0 ? member.window.begin : 0;
+  dim.local = member.window.size();
+  dim.offset = member.window.size() > 0 ? member.window.begin : 0;
   Value value{member.name, {group.dtype, {dim}}, ValueKind::kParameter, group.category};
   value.container = group.name;
   if (member.window.size() > 0)

@@ -130,7 +130,10 @@ std::vector<PipelineTurn> turns_of(const std::vector<PipelineTurn>& turns, int s
 
 double bubble_of(const std::vector<PipelineTurn>& turns, int stages) {
   int64_t busy = 0, end = 0;
-  for (const PipelineTurn& turn : turns) busy += turn.end() - turn.time, end = std::max(end, turn.end());
+  for (const PipelineTurn& turn : turns) {
+    busy += turn.end() - turn.time;
+    end = std::max(end, turn.end());
+  }
   return end == 0 ? 0 : 1 - static_cast<double>(busy) / static_cast<double>(end * stages);
 }
 

@@ -87,7 +87,10 @@ class Scatterer {
         append(std::make_shared<CollectiveOp>(CollectiveOp::Form{CollectiveKind::kReduceScatter, Axis::kData,
                                                                  std::move(counts), piece, false, true}),
                {joined}, bucket.name + ".reduce_scatter", after);
-    if (!flights_.empty()) land(flights_.back()), flights_.pop_back();
+    if (!flights_.empty()) {
+      land(flights_.back());
+      flights_.pop_back();
+    }
     flights_.push_back({&bucket, joined, mine, &after});
   }
 

@@ -17,7 +17,10 @@ std::vector<double> block_costs(const Program& program) {
   Phase phase = Phase::kForward;
   bool seen = false;  // a block, in this phase
   for (const Node& node : program.nodes) {
-    if (node.phase != phase) phase = node.phase, seen = false;
+    if (node.phase != phase) {
+      phase = node.phase;
+      seen = false;
+    }
     seen |= node.block >= 0;
     const bool front = (phase == Phase::kForward) != seen;
     const size_t block = node.block >= 0 ? static_cast<size_t>(node.block) : front ? 0 : costs.size() - 1;
@@ -48,7 +51,10 @@ class Cutter {
       for (size_t end = c; end <= blocks; ++end)
         for (size_t first = c - 1; first < end; ++first) {
           const double one = joined(least[c - 1][first], penalty(cost(first, end)));
-          if (one < least[c][end]) least[c][end] = one, from[c][end] = first;
+          if (one < least[c][end]) {
+            least[c][end] = one;
+            from[c][end] = first;
+          }
         }
     std::vector<int> begins;
     for (size_t c = chunks, end = blocks; c > 1; --c) {

@@ -57,7 +57,10 @@ class StageCutter {
     bool seen = false;
     for (size_t i = 0; i < source_.nodes.size(); ++i) {
       const Node& node = source_.nodes[i];
-      if (node.phase != phase) phase = node.phase, seen = false;
+      if (node.phase != phase) {
+        phase = node.phase;
+        seen = false;
+      }
       seen |= node.block >= 0;
       const bool front = (phase == Phase::kForward) != seen;
       chunks_.push_back(node.block >= 0 ? chunk_with(node.block) : front ? 0 : shape_.all_chunks() - 1);
@@ -185,7 +188,8 @@ class StageCutter {
   static OpPtr pair_op(CollectiveKind kind, const TensorDesc& desc, int peer, int channel) {
     CollectiveOp::Form form{kind, Axis::kPipeline, {static_cast<size_t>(desc.elems())}, desc};
     form.started = kind == CollectiveKind::kSend;
-    form.peer = peer, form.channel = channel;
+    form.peer = peer;
+    form.channel = channel;
     return std::make_shared<CollectiveOp>(std::move(form));
   }
 

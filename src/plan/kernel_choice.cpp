@@ -85,7 +85,9 @@ void pack_for(const Node& node, Program& program, const Backend& backend, const 
       const ValueId id = node.ins[packing.input];
       if (program.values[id].kind != ValueKind::kParameter || uses[id] != 1) break;
       TensorDesc& weight = packed[packing.input];
-      weight.packing = packing.name, weight.packed_rows = packing.rows, weight.packed_bytes = packing.bytes;
+      weight.packing = packing.name;
+      weight.packed_rows = packing.rows;
+      weight.packed_bytes = packing.bytes;
     }
     if (!kernel->declines({*node.op, packed, outs}, device).empty()) continue;
     for (size_t i = 0; i < ins.size(); ++i)

@@ -171,7 +171,8 @@ class Planner {
         plan.staging_bytes += aligned(placement.bytes);
       } else if (block_of_[id] >= 0) {
         const Block& block = blocks_[block_of_[id]];
-        placement.offset = block.offset + inner_[id], placement.first = block.first,
+        placement.offset = block.offset + inner_[id];
+        placement.first = block.first;
         placement.last = block.last;
         placement.category = block.category;
       } else {

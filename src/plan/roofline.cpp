@@ -31,7 +31,10 @@ std::string gemm_type(const Program& program) {
   std::string type = to_string(DType::kF32);
   for (const Node& node : program.nodes) {
     const double flops = node.op->cost(program.descs(node.ins), program.descs(node.outs)).flops;
-    if (flops > most) most = flops, type = type_of(program, node);
+    if (flops > most) {
+      most = flops;
+      type = type_of(program, node);
+    }
   }
   return type;
 }

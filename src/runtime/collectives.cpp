@@ -13,10 +13,12 @@ double CollectiveTimes::bytes() const {
 }
 
 void CollectiveTimes::add(const CollectiveTimes& other) {
-  exposed_s += other.exposed_s, flight_s += other.flight_s;
+  exposed_s += other.exposed_s;
+  flight_s += other.flight_s;
   for (size_t i = 0; i < kinds.size(); ++i) {
     kinds[i].count += other.kinds[i].count;
-    kinds[i].bytes += other.kinds[i].bytes, kinds[i].seconds += other.kinds[i].seconds;
+    kinds[i].bytes += other.kinds[i].bytes;
+    kinds[i].seconds += other.kinds[i].seconds;
   }
 }
 

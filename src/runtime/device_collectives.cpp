@@ -34,7 +34,10 @@ class DeviceCollectives : public CollectiveRunner {
       times_of(entry->placed).bytes += entry->sent_bytes;
     }
   }
-  void end_run() override { to_collect_ = true, first_ = false; }
+  void end_run() override {
+    to_collect_ = true;
+    first_ = false;
+  }
   bool records() const override { return !rank_.shares_queues; }
 
   void run(size_t node) override {

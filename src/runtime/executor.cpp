@@ -264,9 +264,10 @@ void Executor::run_checked(const PersistentStore& plain_store) {
     const Node& node = plan_.program.nodes[i];
     check.emplace(node, plan_.program, rounding_of(plan_, i), rank_);
     for (ValueId id : node.ins)
-      plan_.memory.values[id].persistent
-          ? check->add_persistent(plain_store.view(plan_.program.values[id].name), plain_store.rank())
-          : check->add_input(view(id));
+      if (plan_.memory.values[id].persistent)
+        check->add_persistent(plain_store.view(plan_.program.values[id].name), plain_store.rank());
+      else
+        check->add_input(view(id));
   };
   run_each(before, [&](size_t i) {
     const Node& node = plan_.program.nodes[i];

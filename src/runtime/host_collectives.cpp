@@ -16,7 +16,8 @@ class HostCollectives : public CollectiveRunner {
     Communicator& group = rank_.ranks->over(placed.op->form().axes);
     const double begin = now_s();
     auto flight = std::make_unique<Flight>();
-    flight->started_s = begin, flight->placed = &placed;
+    flight->started_s = begin;
+    flight->placed = &placed;
     if (on_their_way_++ == 0) since_s_ = begin;
     Collective collective = collective_of(placed, group.rank());
     collective.pool = &rank_.pool;

@@ -11,7 +11,10 @@ std::vector<MeshConfig> sensible_meshes(const MeshConfig& asked, const VitConfig
     if (world % (tp * sp * pp) != 0) return;
     for (int64_t zero = 0; zero <= (pp > 1 ? 1 : 3); ++zero) {
       MeshConfig mesh = asked;
-      mesh.tp = tp, mesh.sp = sp, mesh.pp = pp, mesh.zero = zero;
+      mesh.tp = tp;
+      mesh.sp = sp;
+      mesh.pp = pp;
+      mesh.zero = zero;
       mesh.dp = world / (tp * sp * pp);
       if (zero == 0 || mesh.dp > 1) meshes.push_back(mesh);
     }

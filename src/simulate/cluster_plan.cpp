@@ -83,7 +83,8 @@ class Planner {
   TrainConfig config_of(const MeshConfig& mesh, int64_t batch, int64_t micros) const {
     TrainConfig config = q_.config;
     config.mesh = mesh;
-    config.train.batch = batch, config.train.accumulation = micros;
+    config.train.batch = batch;
+    config.train.accumulation = micros;
     config.train.micro_batch = batch / mesh.dp / micros;
     config.train.eval_batch = 0;
     return config;
@@ -133,7 +134,8 @@ class Planner {
     const RunConfig train = plans[0].setup().config.train;
     ClusterRow row;
     row.mesh = config.mesh;
-    row.micro_batch = train.micro_batch, row.accumulation = train.accumulation;
+    row.micro_batch = train.micro_batch;
+    row.accumulation = train.accumulation;
     row.batch = train.batch;
     const double factor =
         q_.one_device_s > 0 ? q_.one_device_s / one_device_.seconds(row.micro_batch, row.accumulation) : 1;
@@ -171,7 +173,8 @@ class Planner {
   void take_times(const std::vector<SimulatedRank>& ranks, ClusterRow& row) {
     SimulationOptions options{.slowest = 1, .collective_s = q_.network.collective_us * 1e-6};
     SimulatedStep even = simulate_step(ranks, tiers_, options);
-    options.slowest = slowest_, options.spans = q_.spans;
+    options.slowest = slowest_;
+    options.spans = q_.spans;
     SimulatedStep paced = simulate_step(ranks, tiers_, options);
     const auto count = static_cast<double>(even.ranks.size());
     for (const SimulatedTimes& times : even.ranks) {
@@ -257,8 +260,10 @@ ClusterPlan plan_cluster(const ClusterSettings& settings, const std::vector<std:
                 "--mesh dp=8, one mesh at a time");
   Planner planner(q);
   ClusterPlan plan;
-  plan.network = q.network.name, plan.device = q.target.file->name;
-  plan.nodes = q.nodes, plan.devices = q.devices;
+  plan.network = q.network.name;
+  plan.device = q.target.file->name;
+  plan.nodes = q.nodes;
+  plan.devices = q.devices;
   plan.available_bytes = q.target.available_bytes;
   plan.slowest = planner.slowest();
   plan.one_device_s = q.one_device_s;

@@ -21,15 +21,20 @@ struct PointsOf {
 
   double update_s(int64_t ranks, int64_t images) const {
     ClusterSettings one = settings;
-    one.trace.clear(), one.points.clear();
-    one.devices = std::min(ranks, settings.devices), one.nodes = ranks / one.devices;
+    one.trace.clear();
+    one.points.clear();
+    one.devices = std::min(ranks, settings.devices);
+    one.nodes = ranks / one.devices;
     ClusterRun alone = run;
     alone.every_mesh = false;
     MeshConfig& mesh = alone.config.mesh;
-    mesh.dp = ranks, mesh.tp = mesh.sp = mesh.pp = 1;
+    mesh.dp = ranks;
+    mesh.tp = mesh.sp = mesh.pp = 1;
     if (ranks == 1) mesh.zero = 0;
     RunConfig& train = alone.config.train;
-    train.micro_batch = images, train.accumulation = 1, train.batch = 0;
+    train.micro_batch = images;
+    train.accumulation = 1;
+    train.batch = 0;
     return plan_cluster(one, places, alone).rows.at(0).step_s;
   }
 

@@ -163,7 +163,10 @@ CollectiveCost collective_cost(const std::vector<Tier>& tiers, const GroupPlace&
   for (const Algorithm one : {Algorithm::kRing, Algorithm::kHierarchical, Algorithm::kTree}) {
     if (algorithm != Algorithm::kBest && algorithm != one) continue;
     const double seconds = ways * one_way(tiers, group, bytes, one);
-    if (best.seconds < 0 || seconds < best.seconds) best.seconds = seconds, best.algorithm = one;
+    if (best.seconds < 0 || seconds < best.seconds) {
+      best.seconds = seconds;
+      best.algorithm = one;
+    }
   }
   return best;
 }

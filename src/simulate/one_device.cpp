@@ -16,7 +16,8 @@ const RunPlan& OneDevice::plan(int64_t micro_batch, int64_t accumulation) {
   if (known != plans_.end()) return known->second;
   TrainConfig config = run_.config;
   config.mesh = MeshConfig();
-  config.train.micro_batch = micro_batch, config.train.accumulation = accumulation;
+  config.train.micro_batch = micro_batch;
+  config.train.accumulation = accumulation;
   config.train.batch = micro_batch * accumulation;
   config.train.eval_batch = 0;
   return plans_.emplace(key, RunPlan(config, run_.classes, backend_, run_.target.device, RankPlace{0, 1, 1}))

@@ -78,7 +78,10 @@ class Simulation {
       const StepTasks::Run& run = runs[rank.run];
       if (rank.task == run.tasks.size() || run.times == 0) {
         rank.task = 0;
-        if (++rank.repetition >= run.times) rank.repetition = 0, ++rank.run;
+        if (++rank.repetition >= run.times) {
+          rank.repetition = 0;
+          ++rank.run;
+        }
         continue;
       }
       begin(r, run.tasks[rank.task++]);
@@ -92,7 +95,8 @@ class Simulation {
     if (task.kind == StepTask::Kind::kCompute) {
       const double seconds = task.seconds * options_.slowest;
       note(r, false, task.name, rank.now, rank.now + seconds);
-      rank.now += seconds, times.compute_s += seconds;
+      rank.now += seconds;
+      times.compute_s += seconds;
     } else if (task.kind == StepTask::Kind::kWait) {
       const auto found = rank.started.find(task.slot);
       VT_CHECK(found != rank.started.end(), "%s waits for nothing", task.name.c_str());
@@ -116,7 +120,8 @@ class Simulation {
     if (r == 0) count(task, cost, one.seconds);
     if (!one.channel) rank.lane.push_back(&one);
     note(r, false, task.name, rank.now, rank.now + cost.cpu_seconds);
-    rank.now += cost.cpu_seconds, times.exposed_s += cost.cpu_seconds;
+    rank.now += cost.cpu_seconds;
+    times.exposed_s += cost.cpu_seconds;
     if (task.started)
       rank.started[task.slot] = &one;
     else
@@ -201,8 +206,12 @@ class Simulation {
   void count(const StepTask& task, const CollectiveCost& cost, double seconds) {
     ExchangeTimes& times = result_.exchanges[{task.exchange, task.axes.bits()}];
     ++times.count;
-    times.bytes += task.bytes, times.seconds += seconds;
-    if (task.bytes > times.largest) times.largest = task.bytes, times.algorithm = cost.algorithm;
+    times.bytes += task.bytes;
+    times.seconds += seconds;
+    if (task.bytes > times.largest) {
+      times.largest = task.bytes;
+      times.algorithm = cost.algorithm;
+    }
   }
 
   void note(int r, bool exchange, const std::string& name, double begin, double end) {

@@ -50,7 +50,7 @@ std::string html_escape(std::string_view text) {
         out += "&#39;";
         break;
       default:
-        control ? out += "\xEF\xBF\xBD" : out += c;
+        out += control ? "\xEF\xBF\xBD" : std::string(1, c);
     }
   }
   return out;

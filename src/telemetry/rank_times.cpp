@@ -97,10 +97,13 @@ void TimingStatus::add(const TimingStatus& later) {
     const auto found = std::find_if(collectives.begin(), collectives.end(), same);
     CollectiveTime& sum =
         found == collectives.end() ? collectives.emplace_back(CollectiveTime{.kind = c.kind}) : *found;
-    sum.count += c.count, sum.bytes += c.bytes, sum.seconds += c.seconds;
+    sum.count += c.count;
+    sum.bytes += c.bytes;
+    sum.seconds += c.seconds;
   }
   updates += later.updates;
-  step = later.step, time = later.time;
+  step = later.step;
+  time = later.time;
 }
 
 ordered_json to_json(const TimingStatus& s) {

@@ -173,7 +173,8 @@ std::optional<Progress> CheckpointKeeper::restore(TrainStep& step, const Wanted&
   Progress progress = progress_from(found->facts);
   if (!same_val) {
     report_("other validation data: the results so far do not count for best/ any more");
-    progress.best = progress.best_seen = -1, progress.best_step = progress.evals_since_best = 0;
+    progress.best = progress.best_seen = -1;
+    progress.best_step = progress.evals_since_best = 0;
   }
   return progress;
 }
@@ -181,7 +182,10 @@ std::optional<Progress> CheckpointKeeper::restore(TrainStep& step, const Wanted&
 // Refuses a checkpoint of another run. Returns whether results on the validation data can be compared, too.
 bool CheckpointKeeper::require_same_run(const Json& saved) const {
   Json now = facts({}), before = saved;
-  for (const char* key : kNoIdentity) now.erase(key), before.erase(key);
+  for (const char* key : kNoIdentity) {
+    now.erase(key);
+    before.erase(key);
+  }
   std::string refused;
   bool same_val = true, same_config = true;
   for (const FactDifference& difference : compare_facts(before, now)) {

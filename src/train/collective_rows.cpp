@@ -16,7 +16,8 @@ void count(const Program& program, const Mesh& mesh, int64_t runs, Rows& rows) {
     if (!op) continue;
     const std::string kind(op->kind()), axes = to_string(op->form().axes);
     CollectiveRow& row = rows[{kind, axes}];
-    row.kind = kind, row.axes = axes;
+    row.kind = kind;
+    row.axes = axes;
     row.count += runs;
     row.bytes +=
         static_cast<double>(runs) * op->bytes_sent(program.descs(node.ins), mesh.size(op->form().axes));

@@ -105,8 +105,11 @@ class Evaluation {
 
 EvalStatus EvalResult::status(int64_t step, int64_t epoch, const std::string& weights) const {
   EvalStatus status;
-  status.step = step, status.epoch = epoch;
-  status.loss = loss, status.count = count, status.seconds = seconds;
+  status.step = step;
+  status.epoch = epoch;
+  status.loss = loss;
+  status.count = count;
+  status.seconds = seconds;
   status.weights = weights;
   status.time = unix_seconds();
   if (confusion) {

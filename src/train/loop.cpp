@@ -91,7 +91,8 @@ void Loop::one_update() {
   if (!std::exchange(started_, true)) tell_start(status.interval_s);
   const auto paused = Clock::now();
   if (went_back(values)) {
-    parts_.feed.seek(progress_.step), times_.start();
+    parts_.feed.seek(progress_.step);
+    times_.start();
     return parts_.journal.step(status);
   }
   parts_.journal.step(status);

@@ -23,7 +23,8 @@ void MicroFeed::run_update(int64_t step) {
 
 MicroBatch MicroFeed::batch_at(int64_t step, int64_t micro) const {
   MicroBatch batch;
-  batch.seed = config_.seed, batch.step = step;
+  batch.seed = config_.seed;
+  batch.step = step;
   batch.position = micro * (config_.batch / config_.accumulation);
   batch.last = micro + 1 == config_.accumulation;
   return batch;
@@ -33,8 +34,11 @@ void MicroFeed::take(const Batch& batch, MicroBatch& target) {
   weights_.resize(batch.weights.size());
   for (size_t i = 0; i < weights_.size(); ++i)
     weights_[i] = batch.weights[i] / static_cast<float>(config_.batch);
-  target.images = batch.images, target.targets = batch.targets, target.weights = weights_;
-  target.pixels = batch.pixels, target.recipes = batch.recipes;
+  target.images = batch.images;
+  target.targets = batch.targets;
+  target.weights = weights_;
+  target.pixels = batch.pixels;
+  target.recipes = batch.recipes;
   target.index = batch.index;
 }
 

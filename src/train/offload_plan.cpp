@@ -92,7 +92,10 @@ class OffloadPlanner {
     constexpr size_t kMostUsual = size_t{25} << 20;
     const size_t most = bucket_bytes_ > 0 ? bucket_bytes_ : std::min(kMostUsual, all / 4);
     const auto add = [&](const std::string& name, size_t own, bool opens) {
-      if (opens || bytes + own > most) buckets_.emplace_back(), bytes = 0;
+      if (opens || bytes + own > most) {
+        buckets_.emplace_back();
+        bytes = 0;
+      }
       buckets_.back().insert(name);
       bytes += own;
     };
@@ -124,7 +127,8 @@ class OffloadPlanner {
     size_t down = 0, up = 0;
     bucket.gradients = spans_of(gradients, places, down);
     bucket.copies = spans_of(copies, places, up);
-    most_down_ = std::max(most_down_, down), most_up_ = std::max(most_up_, up);
+    most_down_ = std::max(most_down_, down);
+    most_up_ = std::max(most_up_, up);
     places_.push_back(std::move(places));
     plan_.buckets.push_back(std::move(bucket));
   }

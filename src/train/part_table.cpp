@@ -43,7 +43,8 @@ Described described_by(const std::string& text) {
   }
   d.held.part = Shape(std::move(dims));
   d.value.desc = {static_cast<DType>(dtype), d.held.part};
-  d.value.kind = static_cast<ValueKind>(kind), d.value.category = static_cast<Category>(category);
+  d.value.kind = static_cast<ValueKind>(kind);
+  d.value.category = static_cast<Category>(category);
   return d;
 }
 

@@ -254,8 +254,12 @@ size_t RunPlan::peak_at(int64_t micro_batch) const {
   LoaderSettings train = setup_.loader_settings(Purpose::kTrain),
                  eval = setup_.loader_settings(Purpose::kEval);
   const int64_t dp = setup_.config.mesh.dp;
-  config.micro_batch = micro_batch * dp, train.micro_batch = micro_batch;
-  if (!own_eval_batch) config.eval_batch = micro_batch * dp, eval.micro_batch = micro_batch;
+  config.micro_batch = micro_batch * dp;
+  train.micro_batch = micro_batch;
+  if (!own_eval_batch) {
+    config.eval_batch = micro_batch * dp;
+    eval.micro_batch = micro_batch;
+  }
   const size_t device_bytes = plan(config).peak_bytes() + teacher_bytes(micro_batch);
   if (loaders_beside() == 0) return device_bytes;
   return device_bytes + decoding_beside() + Loader::staging_bytes(train) +

@@ -47,7 +47,8 @@ std::vector<SlowRank> SlowRanks::add(std::span<const double> seconds) {
     Row& row = rows_[r];
     const double usual = row.usual_s * shared;
     if (seconds[r] < kTimes * usual || seconds[r] < usual + kLeast) {
-      row.in_a_row = 0, row.sum_s = 0;
+      row.in_a_row = 0;
+      row.sum_s = 0;
       continue;
     }
     row.sum_s += seconds[r];

@@ -58,7 +58,8 @@ std::string advice(const StepPlan& plan, const Beside& beside, size_t available,
       add("fewer loader.workers: each holds an image while it decodes it");
   if (own.images == ImageForm::kStored) {
     StepConfig config = own;
-    config.images = ImageForm::kPixels, config.stored_images = 0;
+    config.images = ImageForm::kPixels;
+    config.stored_images = 0;
     try_out(config, "loader.on_device=images");
   }
   for (Recompute level : {Recompute::kCheap, Recompute::kMlp, Recompute::kBlock}) {

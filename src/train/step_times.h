@@ -28,7 +28,10 @@ class StepTimes {
   explicit StepTimes(int ranks);
 
   // Updates begin, or go on after something that is none of them: an evaluation, a checkpoint.
-  void start() { since_ = Clock::now(), exchanged_s_ = 0; }
+  void start() {
+    since_ = Clock::now();
+    exchanged_s_ = 0;
+  }
   void pause() { paused_ = Clock::now(); }
   void resume() { since_ += Clock::now() - paused_; }
 

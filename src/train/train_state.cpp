@@ -34,7 +34,10 @@ TensorPart part_of(const PersistentValue& value) {
                   .local = {},
                   .first = held.first,
                   .count = held.count};
-  for (const Dim& dim : held.part) part.offset.push_back(dim.offset), part.local.push_back(dim.local);
+  for (const Dim& dim : held.part) {
+    part.offset.push_back(dim.offset);
+    part.local.push_back(dim.local);
+  }
   return part;
 }
 

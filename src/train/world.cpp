@@ -44,7 +44,8 @@ World open_world(const WorldRequest& request) {
     world.size = world.ranks[0]->size();
     world.transport = "mpi";
     const HostPlace place = mpi_host_place();
-    world.local_size = place.size, world.local_rank = place.rank;
+    world.local_size = place.size;
+    world.local_rank = place.rank;
     world.overlapping = overlapping_ranks(*world.ranks[0], place);
     return world;
   }

@@ -65,10 +65,10 @@ struct FakeProgram {
 
   StudyHooks hooks() {
     return {.run =
-                [this](auto& words, auto&, auto&, std::string& out, std::string& err) {
-                  out = answer(words);
-                  err = "error: no luck\n  try: again\n";
-                  return ++started == fails_at ? 69 : 0;
+                [this](auto& words, auto&, auto&) {
+                  const std::string out = answer(words);
+                  const int code = ++started == fails_at ? 69 : 0;
+                  return StudyHooks::End{code, out, "error: no luck\n  try: again\n"};
                 },
             .stop = [this] { return started >= stop_after; }};
   }

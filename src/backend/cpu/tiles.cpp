@@ -44,7 +44,8 @@ Tiling Tiling::balanced(int64_t row_step, int64_t col_step, int threads, int64_t
     if (tall == ceil_div(calls, blocks)) continue;  // the same rows as before
     tall = ceil_div(calls, blocks);
     for (int64_t wide = 1; wide <= widest; ++wide) {
-      trial.row_blocks = ceil_div(calls, tall), trial.col_blocks = ceil_div(panels, wide);
+      trial.row_blocks = ceil_div(calls, tall);
+      trial.col_blocks = ceil_div(panels, wide);
       const double time = trial.time(threads);
       if (least >= 0 && time >= least) continue;
       least = time;

@@ -76,8 +76,10 @@ struct Tiling {
   static int64_t most_panels(int64_t col_step) { return std::min<int64_t>(8, 256 / col_step); }
 
   void cut(int64_t m, int64_t n, int64_t tile_rows, int64_t tile_cols) {
-    rows = tile_rows, cols = tile_cols;
-    row_blocks = ceil_div(m, rows), col_blocks = ceil_div(n, cols);
+    rows = tile_rows;
+    cols = tile_cols;
+    row_blocks = ceil_div(m, rows);
+    col_blocks = ceil_div(n, cols);
   }
 };
 

@@ -72,7 +72,9 @@ Fp8Places Fp8Gemm::round_a(bool norms) {
   if (norms) a.norms = at(plan_.a_norms_at);
   const Place x = in(plan_.a);
   Bound<Fp8RowsCall> call;
-  call->rows = plan_.m, call->width = plan_.k, call->eps = static_cast<float>(plan_.eps);
+  call->rows = plan_.m;
+  call->width = plan_.k;
+  call->eps = static_cast<float>(plan_.eps);
   call->as = x.dtype;
   call.bind(call->x, x);
   call.bind(call->norm_weight, in(plan_.norm_weight)).bind(call->bias, in(plan_.norm_bias));
@@ -88,12 +90,15 @@ Fp8Places Fp8Gemm::round_b(bool norms) {
   if (norms) b.norms = at(plan_.b_norms_at);
   if (plan_.b_transposed) {
     Bound<Fp8RowsCall> call;
-    call->rows = plan_.n, call->width = plan_.k, call->as = w.dtype;
+    call->rows = plan_.n;
+    call->width = plan_.k;
+    call->as = w.dtype;
     bind_matrix(call.bind(call->x, w), call->out, b);
     calls_.add(&Fp8Api::quantize_rows, call);
   } else {
     Bound<Fp8ColumnsCall> call;
-    call->rows = plan_.k, call->columns = plan_.n;
+    call->rows = plan_.k;
+    call->columns = plan_.n;
     bind_matrix(call.bind(call->x, w).bind(call->tops, at(plan_.tops_at)), call->out, b);
     calls_.add(&Fp8Api::quantize_columns, call);
   }
@@ -110,7 +115,10 @@ Place Fp8Gemm::epilogue_bias() {
 Bound<GemmCall> Fp8Gemm::call(const Fp8Places& a, const Place& sums) {
   const Fp8Places b = round_b();
   Bound<GemmCall> call;
-  call->m = plan_.m, call->n = plan_.n, call->k = plan_.k, call->b_transposed = true;
+  call->m = plan_.m;
+  call->n = plan_.n;
+  call->k = plan_.k;
+  call->b_transposed = true;
   bind_codes(call, a, b);
   return call.bind(call->d, sums).bind(call->workspace, at(0));
 }

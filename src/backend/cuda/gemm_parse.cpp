@@ -38,35 +38,65 @@ void read_forward(const NodeView& node, Multiplier by, GemmPlan& plan) {
   if (plan.unsupported = arithmetic_unsupported(p.arithmetic, by); !plan.unsupported.empty()) return;
   plan.tf32 = p.arithmetic == Arithmetic::kTF32;
   if (p.norm && by != Multiplier::kFp8) plan.unsupported = "a layernorm before a GEMM runs on its own";
-  if (p.norm) plan.norm_weight = p.gamma, plan.norm_bias = p.beta, plan.eps = p.norm->eps();
+  if (p.norm) {
+    plan.norm_weight = p.gamma;
+    plan.norm_bias = p.beta;
+    plan.eps = p.norm->eps();
+  }
   const Shape &x = node.ins[p.x].shape, &w = node.ins[p.weight].shape;
   const MatmulExtents e = gemm_extents(p, x, w);
-  plan.m = e.m, plan.n = e.n, plan.k = e.k;
-  plan.a = p.x, plan.b = p.weight, plan.b_transposed = true;
-  plan.bias = p.bias, plan.scale = p.scale, plan.residual = p.residual;
+  plan.m = e.m;
+  plan.n = e.n;
+  plan.k = e.k;
+  plan.a = p.x;
+  plan.b = p.weight;
+  plan.b_transposed = true;
+  plan.bias = p.bias;
+  plan.scale = p.scale;
+  plan.residual = p.residual;
   if (p.gelu) plan.act = activation(p.gelu->tanh_form());
-  if (p.gelu_slope) plan.act = activation(p.gelu_slope->tanh_form()), plan.keeps_slope = true;
-  if (p.is_patch_embed) plan.images = p.x, plan.patch_rows = w.local('P'), plan.patch_columns = w.local('Q');
+  if (p.gelu_slope) {
+    plan.act = activation(p.gelu_slope->tanh_form());
+    plan.keeps_slope = true;
+  }
+  if (p.is_patch_embed) {
+    plan.images = p.x;
+    plan.patch_rows = w.local('P');
+    plan.patch_columns = w.local('Q');
+  }
 }
 
 // dx[m, k] = dy[m, n] . w[n, k]
 void read_dx(const NodeView& node, const std::vector<int>& sources, GemmPlan& plan) {
   const MatmulExtents e = linear_dx_extents(node.ins[sources[0]].shape, node.ins[sources[1]].shape);
-  plan.m = e.m, plan.n = e.k, plan.k = e.n;
-  plan.a = sources[0], plan.b = sources[1];
+  plan.m = e.m;
+  plan.n = e.k;
+  plan.k = e.n;
+  plan.a = sources[0];
+  plan.b = sources[1];
 }
 
 // dw[n, k] = sum over m of dy[m, n] x[m, k]
 void read_dw(const NodeView& node, const std::vector<int>& sources, GemmPlan& plan) {
   const MatmulExtents e = linear_dw_extents(node.ins[sources[0]].shape, node.ins[sources[1]].shape);
-  plan.m = e.n, plan.n = e.k, plan.k = e.m;
-  plan.a = sources[1], plan.b = sources[0], plan.a_transposed = true;
+  plan.m = e.n;
+  plan.n = e.k;
+  plan.k = e.m;
+  plan.a = sources[1];
+  plan.b = sources[0];
+  plan.a_transposed = true;
 }
 
 void read_patches_dw(const NodeView& node, const std::vector<int>& sources, const Shape& w, GemmPlan& plan) {
-  plan.m = w.local('D'), plan.n = w.elems() / plan.m, plan.k = node.ins[sources[1]].elems() / plan.m;
-  plan.a = sources[1], plan.b = sources[0], plan.a_transposed = true;
-  plan.images = plan.b, plan.patch_rows = w.local('P'), plan.patch_columns = w.local('Q');
+  plan.m = w.local('D');
+  plan.n = w.elems() / plan.m;
+  plan.k = node.ins[sources[1]].elems() / plan.m;
+  plan.a = sources[1];
+  plan.b = sources[0];
+  plan.a_transposed = true;
+  plan.images = plan.b;
+  plan.patch_rows = w.local('P');
+  plan.patch_columns = w.local('Q');
 }
 
 // The gradient of a linear, alone or followed by the accumulation into its gradient sum or by the derivative
@@ -140,7 +170,8 @@ void pad_patches(const NodeView& node, GemmPlan& plan) {
   int64_t& length = forward ? plan.k : plan.n;
   if (size_of(node.ins[plan.images].dtype) != 2 || length % 8 == 0 || (!forward && plan.finished)) return;
   length = round_up(length, int64_t{8});
-  plan.pads_weight = forward, plan.cuts_result = !forward;
+  plan.pads_weight = forward;
+  plan.cuts_result = !forward;
   plan.gemm_in_scratch |= plan.cuts_result;
 }
 
@@ -193,7 +224,9 @@ GemmPlan plan_gemm(const NodeView& node, Multiplier by) {
 Bound<FinishCall> finish_call(const NodeView& node, const GemmPlan& plan, const Place& gemm,
                               const Place& result) {
   Bound<FinishCall> call;
-  call->rows = plan.m, call->width = plan.n, call->act = plan.act;
+  call->rows = plan.m;
+  call->width = plan.n;
+  call->act = plan.act;
   call.bind(call->gemm, gemm).bind(call->out, result);
   call.bind(call->bias, input(node, plan.bias)).bind(call->slope_at, input(node, plan.slope_at));
   return call.bind(call->scale, input(node, plan.scale)).bind(call->residual, input(node, plan.residual));
@@ -201,7 +234,8 @@ Bound<FinishCall> finish_call(const NodeView& node, const GemmPlan& plan, const 
 
 Bound<FinishCall> cast_call(const GemmPlan& plan, const Place& bias, const Place& cast) {
   Bound<FinishCall> call;
-  call->rows = 1, call->width = plan.n;
+  call->rows = 1;
+  call->width = plan.n;
   return call.bind(call->gemm, bias).bind(call->out, cast);
 }
 
@@ -225,8 +259,11 @@ std::string hopper_epilogue_unsupported(const NodeView& node, const GemmPlan& pl
 
 Bound<FusedGemmCall> fused_call(const NodeView& node, const GemmPlan& plan) {
   Bound<FusedGemmCall> call;
-  call->m = plan.m, call->n = plan.n, call->k = plan.k;
-  call->b_transposed = plan.b_transposed, call->act = plan.act;
+  call->m = plan.m;
+  call->n = plan.n;
+  call->k = plan.k;
+  call->b_transposed = plan.b_transposed;
+  call->act = plan.act;
   call.bind(call->a, input(node, plan.a)).bind(call->b, input(node, plan.b)).bind(call->d, output(node));
   call.bind(call->bias, input(node, plan.bias)).bind(call->scale, input(node, plan.scale));
   return call.bind(call->residual, input(node, plan.residual));

@@ -43,7 +43,10 @@ GemmTile choose_tile(int64_t m, int64_t n, int64_t k, int64_t processors) {
     for (int splits = 1; splits <= most; ++splits) {
       const GemmTile tile{columns, splits};
       const double cycles = tile_cycles(tile, m, n, k, processors);
-      if (least == 0 || cycles < least) best = tile, least = cycles;
+      if (least == 0 || cycles < least) {
+        best = tile;
+        least = cycles;
+      }
     }
   return best;
 }

@@ -25,7 +25,9 @@ AttentionGeometry grad_geometry(const NodeView& node) {
 template <typename Call>
 void bind_heads(Bound<Call>& call, HeadRows& rows, Place place, const AttentionStrides& strides) {
   rows.dtype = place.dtype;
-  rows.batch = strides.batch, rows.row = strides.row, rows.head = strides.head;
+  rows.batch = strides.batch;
+  rows.row = strides.row;
+  rows.head = strides.head;
   place.offset = static_cast<size_t>(strides.base) * size_of(place.dtype);
   call.bind(rows.data, place);
 }
@@ -34,8 +36,12 @@ void bind_heads(Bound<Call>& call, HeadRows& rows, Place place, const AttentionS
 template <typename Call>
 Bound<Call> call_of(const NodeView& node, const AttentionGeometry& g, size_t keys) {
   Bound<Call> call;
-  call->batch = g.batch, call->heads = g.heads, call->queries = g.queries, call->keys = g.keys;
-  call->head_size = g.head_size, call->scale = score_scale(g.head_size);
+  call->batch = g.batch;
+  call->heads = g.heads;
+  call->queries = g.queries;
+  call->keys = g.keys;
+  call->head_size = g.head_size;
+  call->scale = score_scale(g.head_size);
   const Place kv = input(node, static_cast<int>(keys));
   bind_heads(call, call->q, input(node, 0), g.q);
   bind_heads(call, call->k, kv, g.k);

@@ -178,7 +178,9 @@ Prepared prepare_chain(const NodeView& node, const DeviceInfo&) {
   const Place hidden = aligned_scratch(chain.hidden_at(), chain.hidden[0].dtype);
   first.multiply(first.round_a(), hidden);
   Bound<Fp8RowsCall> rounding;
-  rounding->rows = chain.first.m, rounding->width = chain.first.n, rounding->act = chain.first.act;
+  rounding->rows = chain.first.m;
+  rounding->width = chain.first.n;
+  rounding->act = chain.first.act;
   rounding->as = hidden.dtype;
   rounding.bind(rounding->x, hidden).bind(rounding->bias, input(node, chain.first.bias));
   bind_matrix(rounding, rounding->out, second.place_of_a());
@@ -198,7 +200,9 @@ Prepared prepare_rounding(const NodeView& node, const DeviceInfo&) {
   const TensorDesc& packed = node.outs[0];
   const int64_t rows = packed.packed_rows, width = rows == 0 ? 0 : packed.elems() / rows;
   Bound<Fp8RowsCall> call;
-  call->rows = rows, call->width = width, call->as = packed.dtype;
+  call->rows = rows;
+  call->width = width;
+  call->as = packed.dtype;
   call.bind(call->x, input(node, 0));
   bind_matrix(call, call->out, fp8_places(output(node), rows, width));
   return prepared(&Fp8Api::quantize_rows, call);

@@ -111,8 +111,12 @@ class GemmCalls {
 
   void multiply(const Place& gemm) {
     Bound<GemmCall> call;
-    call->m = plan_.m, call->n = plan_.n, call->k = plan_.k, call->tf32 = plan_.tf32;
-    call->a_transposed = plan_.a_transposed, call->b_transposed = plan_.b_transposed;
+    call->m = plan_.m;
+    call->n = plan_.n;
+    call->k = plan_.k;
+    call->tf32 = plan_.tf32;
+    call->a_transposed = plan_.a_transposed;
+    call->b_transposed = plan_.b_transposed;
     call.bind(call->a, factor(plan_.a)).bind(call->b, factor(plan_.b)).bind(call->d, gemm);
     if (plan_.target >= 0 && !plan_.cuts_result) call.bind(call->c, result());
     if (!plan_.finished) {

@@ -18,8 +18,10 @@ std::string declines_images(const NodeView& node, const DeviceInfo&) {
 Prepared prepare_make_images(const NodeView& node, const DeviceInfo&) {
   const Shape& out = node.outs[0].shape;
   Bound<ImagesCall> call;
-  call->batch = out[0].local, call->channels = out[1].local;
-  call->height = out[2].local, call->width = out[3].local;
+  call->batch = out[0].local;
+  call->channels = out[1].local;
+  call->height = out[2].local;
+  call->width = out[3].local;
   call.bind(call->pixels, input(node, 0)).bind(call->recipes, input(node, 1));
   call.bind(call->levels, input(node, 2)).bind(call->out, output(node));
   return prepared(&ImagesApi::make, call);

@@ -52,7 +52,8 @@ int64_t grad_blocks(const NormRows& rows, const DeviceInfo& device) {
 
 Bound<NormGradCall> grad_call(const NodeView& node, const NormRows& rows, int dy, const DeviceInfo& device) {
   Bound<NormGradCall> call;
-  call->rows = rows, call->blocks = grad_blocks(rows, device);
+  call->rows = rows;
+  call->blocks = grad_blocks(rows, device);
   call.bind(call->x, input(node, 0)).bind(call->dy, input(node, dy)).bind(call->dx, output(node));
   return call.bind(call->partials, scratch());
 }
@@ -87,7 +88,9 @@ Prepared prepare_qk_norm_grad(const NodeView& node, const DeviceInfo& device) {
 Bound<RmsCall> rms_call(const NodeView& node, double eps) {
   const int64_t width = node.ins[1].elems();
   Bound<RmsCall> call;
-  call->rows = node.ins[0].elems() / width, call->width = width, call->eps = static_cast<float>(eps);
+  call->rows = node.ins[0].elems() / width;
+  call->width = width;
+  call->eps = static_cast<float>(eps);
   return call.bind(call->x, input(node, 0)).bind(call->weight, input(node, 1));
 }
 

@@ -21,7 +21,10 @@ Bound<MapCall> map_call(const NodeView& node) {
   Bound<MapCall> call;
   call->count = node.outs[0].elems();
   call.bind(call->a, input(node, 0)).bind(call->y, output(node));
-  if (node.ins.size() > 1) call.bind(call->b, input(node, 1)), call->period = node.ins[1].elems();
+  if (node.ins.size() > 1) {
+    call.bind(call->b, input(node, 1));
+    call->period = node.ins[1].elems();
+  }
   return call;
 }
 
@@ -76,7 +79,8 @@ void place_elements(DropoutCall& call, const Shape& shape) {
     add_term(call, {inner, shape[d].local, stride});
     call.base += static_cast<uint64_t>(shape[d].offset * stride);
     call.step = static_cast<uint64_t>(stride);
-    inner *= shape[d].local, stride *= shape[d].extent;
+    inner *= shape[d].local;
+    stride *= shape[d].extent;
   }
   std::reverse(call.terms, call.terms + call.term_count);
 }
@@ -97,7 +101,8 @@ Prepared prepare_dropout(const NodeView& node, const DeviceInfo&) {
   const auto& op = op_of<DropoutOp>(node);
   const Shape& shape = node.ins[0].shape;
   Bound<DropoutCall> call;
-  call->count = shape.elems(), call->key = op.key();
+  call->count = shape.elems();
+  call->key = op.key();
   // u / 2^53 >= p for an integer u is the same as u >= ceil(p 2^53), and both products are exact.
   call->threshold = static_cast<uint64_t>(std::ceil(op.probability() * 0x1p53));
   call->scale = static_cast<float>(1.0 / (1.0 - op.probability()));

@@ -16,7 +16,9 @@ namespace {
 // The call that sets all tokens of the result to zero; parts are added to it.
 Bound<TokenMoveCall> move_into(const NodeView& node, int64_t images, int64_t tokens, int64_t width) {
   Bound<TokenMoveCall> call;
-  call->images = images, call->tokens = tokens, call->width = width;
+  call->images = images;
+  call->tokens = tokens;
+  call->width = width;
   return call.bind(call->out, output(node));
 }
 Bound<TokenMoveCall> move_into(const NodeView& node) {
@@ -167,7 +169,10 @@ Prepared prepare_mean_tokens(const NodeView& node, const DeviceInfo&) {
 Bound<TokenMaxCall> max_call(const NodeView& node, int64_t first) {
   const Shape& x = node.ins[0].shape;
   Bound<TokenMaxCall> call;
-  call->images = x[0].local, call->tokens = x[1].local, call->width = x[2].local, call->first = first;
+  call->images = x[0].local;
+  call->tokens = x[1].local;
+  call->width = x[2].local;
+  call->first = first;
   return call.bind(call->x, input(node, 0));
 }
 
@@ -215,7 +220,9 @@ Prepared prepare_added_sum(const NodeView& node, const DeviceInfo&) {
 Prepared prepare_sincos_positions(const NodeView& node, const DeviceInfo&) {
   const auto& op = op_of<SincosPositionsOp>(node);
   Bound<SincosCall> call;
-  call->rows = op.rows(), call->columns = op.columns(), call->width = op.width();
+  call->rows = op.rows();
+  call->columns = op.columns();
+  call->width = op.width();
   return prepared(&TokensApi::sincos, call.bind(call->out, output(node)));
 }
 

@@ -38,8 +38,10 @@ Prepared prepare_square_sum(const NodeView& node, const DeviceInfo&) {
   };
   Bound<SquareSumCall> call = begin();
   for (size_t i = 0; i < node.ins.size(); ++i) {
-    if (call->segments.count == call->segments.kMost)
-      calls.add(&UpdatesApi::square_sum, call), call = begin();
+    if (call->segments.count == call->segments.kMost) {
+      calls.add(&UpdatesApi::square_sum, call);
+      call = begin();
+    }
     call->segments.add({.x = {}, .elems = node.ins[i].elems()});
     call.bind(call->segments.items[call->segments.count - 1].x, input(node, static_cast<int>(i)));
     chunks += chunks_of(node.ins[i].elems());
@@ -91,7 +93,9 @@ std::string declines_update(const NodeView& node, const DeviceInfo&) {
 // An update's rates are multiples of the step's lr and decay, so they are computed with both set to 1.
 void set_scale(UpdateSegment& segment, const UpdateScale& scale) {
   const StepValues unit{.lr = 1, .decay = 1};
-  segment.lr = scale.lr(unit), segment.coupled = scale.coupled(unit), segment.shrink = scale.shrink(unit);
+  segment.lr = scale.lr(unit);
+  segment.coupled = scale.coupled(unit);
+  segment.shrink = scale.shrink(unit);
 }
 
 using UpdateShare = Bound<Share<UpdateCall>>;
@@ -114,7 +118,8 @@ UpdateRule rule_of(const Moments& moments) {
 }
 UpdateRule rule_of(const LambUpdateOp& op) {
   UpdateRule rule = rule_of(op.moments());
-  rule.trust_min = op.trust().min, rule.trust_max = op.trust().max;
+  rule.trust_min = op.trust().min;
+  rule.trust_max = op.trust().max;
   return rule;
 }
 
@@ -167,7 +172,8 @@ Prepared prepare_lamb_update(const NodeView& node, const DeviceInfo&) {
 // One of the two parts of an update, without what the other one changes alone.
 UpdateShare lamb_part_share(const NodeView& node, const LambUpdateOp& op) {
   UpdateShare share({.rule = rule_of(op)});
-  share->segment.elems = node.ins[0].elems(), share->segment.adapts = op.adapts();
+  share->segment.elems = node.ins[0].elems();
+  share->segment.adapts = op.adapts();
   set_scale(share->segment, op.scale());
   return share.bind(share->rule.step, input(node, 4)).bind(share->segment.param, input(node, 0));
 }

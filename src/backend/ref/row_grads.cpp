@@ -27,7 +27,10 @@ void normalise_grad(const double* x, const double* weight, const double* dy, dou
     const double n = (x[i] - mean) * inverse, dn = dy[i] * weight[i];
     mean_dn += dn / count;
     mean_dn_n += dn * n / count;
-    if (dweight) dweight[i] += dy[i] * n, dbias[i] += dy[i];
+    if (dweight) {
+      dweight[i] += dy[i] * n;
+      dbias[i] += dy[i];
+    }
   }
   for (int64_t i = 0; i < width; ++i)
     dx[i] = inverse * (dy[i] * weight[i] - mean_dn - (x[i] - mean) * inverse * mean_dn_n);

@@ -41,7 +41,8 @@ void swap_box(std::span<float> a, std::span<float> b, Size size, const Window& b
 void note_mix(const Mix& mix, float lambda, float rest, int64_t partner, ImageRecipe& recipe) {
   recipe.mix = mix.cut ? ImageMix::kCut : ImageMix::kBlend;
   recipe.partner = static_cast<int32_t>(partner);
-  recipe.lambda = lambda, recipe.rest = rest;
+  recipe.lambda = lambda;
+  recipe.rest = rest;
   recipe.cut = box_of(mix.box);
 }
 

@@ -83,7 +83,9 @@ Policy named_policy(std::string_view text, std::string_view name) {
     if (name == "rand") return policy;
     policy.ops = kTorchvisionOps;
     policy.scale = LevelScale::kThirtySteps;
-    policy.magnitude = 9, policy.magnitude_most = 30, policy.probability = 1;
+    policy.magnitude = 9;
+    policy.magnitude_most = 30;
+    policy.probability = 1;
     return policy;
   }
   for (const PolicyTable& table : policy_tables())

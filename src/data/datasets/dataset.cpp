@@ -59,7 +59,10 @@ std::vector<int64_t> class_counts(const Dataset& dataset) {
 std::vector<double> class_weights(const Dataset& dataset) {
   const std::vector<int64_t> counts = class_counts(dataset);
   double labels = 0, present = 0;
-  for (const int64_t count : counts) labels += static_cast<double>(count), present += count > 0;
+  for (const int64_t count : counts) {
+    labels += static_cast<double>(count);
+    present += count > 0;
+  }
   std::vector<double> weights(counts.size());
   for (size_t i = 0; i < counts.size(); ++i)
     if (counts[i] > 0) weights[i] = labels / (present * static_cast<double>(counts[i]));

@@ -90,7 +90,8 @@ class Synthetic : public Dataset {
     const float row = along(y, shape_.height), column = along(x, shape_.width);
     const auto top = static_cast<int64_t>(row), left = static_cast<int64_t>(column);
     const auto knot = [&](int64_t r, int64_t c) {
-      r = std::min(r, kGrid - 1), c = std::min(c, kGrid - 1);
+      r = std::min(r, kGrid - 1);
+      c = std::min(c, kGrid - 1);
       return counter_uniform(key, static_cast<uint64_t>((channel * kGrid + r) * kGrid + c));
     };
     const float down = row - static_cast<float>(top), right = column - static_cast<float>(left);

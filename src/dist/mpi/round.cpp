@@ -26,7 +26,8 @@ void Round::send(const void* from, size_t count, int to) {
     MPI_Request request = MPI_REQUEST_NULL;
     library_.check(MPI_Isend(static_cast<const char*>(from) + at, part, MPI_BYTE, to, tag_, comm_, &request),
                    "MPI_Isend");
-    requests_.push_back(request), expected_.push_back(-1);
+    requests_.push_back(request);
+    expected_.push_back(-1);
   }
 }
 
@@ -37,7 +38,8 @@ void Round::receive(void* to, size_t count, int from) {
     MPI_Request request = MPI_REQUEST_NULL;
     library_.check(MPI_Irecv(static_cast<char*>(to) + at, part, MPI_BYTE, from, tag_, comm_, &request),
                    "MPI_Irecv");
-    requests_.push_back(request), expected_.push_back(part);
+    requests_.push_back(request);
+    expected_.push_back(part);
   }
 }
 
@@ -66,7 +68,8 @@ void Round::send_everyone(const void* from, size_t count, int but) {
 void Round::barrier() {
   MPI_Request request = MPI_REQUEST_NULL;
   library_.check(MPI_Ibarrier(comm_, &request), "MPI_Ibarrier");
-  requests_.push_back(request), expected_.push_back(-1);
+  requests_.push_back(request);
+  expected_.push_back(-1);
 }
 
 bool Round::test() {
@@ -81,7 +84,8 @@ bool Round::test() {
   library_.check(code, "MPI_Testall");
   if (!arrived) return false;
   check_sizes();
-  requests_.clear(), expected_.clear();
+  requests_.clear();
+  expected_.clear();
   return true;
 }
 

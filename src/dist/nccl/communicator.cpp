@@ -180,7 +180,8 @@ Status NcclCommunicator::all_to_all(const Collective& c, void* stream) const {
     const size_t to = c.counts[r] * unit, from = c.counts[size + r] * unit;
     if (to > 0) first(nccl.send(at(c.in, sent), to, Type::kInt8, static_cast<int>(r), comm, stream));
     if (from > 0) first(nccl.receive(at(c.out, got), from, Type::kInt8, static_cast<int>(r), comm, stream));
-    sent += to, got += from;
+    sent += to;
+    got += from;
   }
   return first.status();
 }

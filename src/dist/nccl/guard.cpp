@@ -43,7 +43,8 @@ void Watched::fail(ErrorKind kind, const std::string& why) {
   {
     const std::lock_guard lock(mutex_);
     if (failed_.load()) return;
-    kind_ = kind, why_ = why;
+    kind_ = kind;
+    why_ = why;
     failed_.store(true);
   }
   group_.abort(why);

@@ -53,7 +53,9 @@ std::shared_ptr<Meeting> meet(const Library& library, std::function<void()> use_
       status = static_cast<Status>(1);
     }
     const std::lock_guard lock(meeting->mutex);
-    meeting->over = true, meeting->status = status, meeting->comm = comm;
+    meeting->over = true;
+    meeting->status = status;
+    meeting->comm = comm;
     meeting->changed.notify_all();
   }).detach();
   return meeting;

@@ -70,9 +70,15 @@ ImageSize read_sides(const Json& value, const char* key) {
 
 bool read_plain_arg(const std::string& key, const Json& value, Claims* claims) {
   for (const ArgRow& row : kIntArgs)
-    if (key == row.key) return claims->model[row.field] = json_int(value, kFile, key), true;
+    if (key == row.key) {
+      claims->model[row.field] = json_int(value, kFile, key);
+      return true;
+    }
   for (const ArgRow& row : kBoolArgs)
-    if (key == row.key) return claims->model[row.field] = truth(value, key), true;
+    if (key == row.key) {
+      claims->model[row.field] = truth(value, key);
+      return true;
+    }
   if (std::find(std::begin(kOnlyOff), std::end(kOnlyOff), key) != std::end(kOnlyOff))
     return !truth(value, key);
   return std::find(std::begin(kHarmless), std::end(kHarmless), key) != std::end(kHarmless);

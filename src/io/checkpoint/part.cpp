@@ -114,7 +114,8 @@ TensorPart part_from(const Json& json) {
   const std::vector<int64_t> range = counts_from(json, "range");
   VT_REQUIRE(range.size() == 2, ErrorKind::kData, "\"range\" of a part has %zu numbers, not first and count",
              range.size());
-  part.first = range[0], part.count = range[1];
+  part.first = range[0];
+  part.count = range[1];
   require_sound(part);
   return part;
 }

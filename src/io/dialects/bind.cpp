@@ -34,7 +34,8 @@ std::optional<Match> match(std::string_view pattern, std::string_view name) {
       continue;
     }
     if (n >= name.size() || name[n] != pattern[p]) return std::nullopt;
-    ++p, ++n;
+    ++p;
+    ++n;
   }
   return n == name.size() ? std::optional(found) : std::nullopt;
 }

@@ -163,7 +163,11 @@ std::string hosts_for(const std::vector<StudyHost>& hosts, int64_t ranks) {
   for (bool given = true; left > 0 && given;) {
     given = false;
     for (size_t i = 0; i < hosts.size() && left > 0; ++i)
-      if (shares[i] < hosts[i].slots) ++shares[i], --left, given = true;
+      if (shares[i] < hosts[i].slots) {
+        ++shares[i];
+        --left;
+        given = true;
+      }
   }
   if (left > 0)
     throw Error(ErrorKind::kUsage,

@@ -33,7 +33,9 @@ bool belongs(const StudyPoint& point, const Wanted& want, double weak_fraction) 
 CurveRow timed_row(const StudyPoint& point, Scaling scaling, const StudyConfig& config, int64_t most_ranks) {
   CurveRow row{.point = &point};
   if (point.epoch_s.count > 0) {
-    row.seconds = point.epoch_s.median, row.low_s = point.epoch_s.min, row.high_s = point.epoch_s.max;
+    row.seconds = point.epoch_s.median;
+    row.low_s = point.epoch_s.min;
+    row.high_s = point.epoch_s.max;
     return row;
   }
   double images = static_cast<double>(config.images);

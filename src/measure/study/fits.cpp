@@ -70,7 +70,11 @@ std::optional<LatencyFit> fit_latency(const std::vector<MessageTime>& times) {
   for (const MessageTime& t : times) {
     if (!(t.seconds > 0)) return std::nullopt;
     const double x = 1 / t.seconds, y = t.bytes / t.seconds;
-    aa += x * x, ab += x * y, bb += y * y, a += x, b += y;
+    aa += x * x;
+    ab += x * y;
+    bb += y * y;
+    a += x;
+    b += y;
   }
   const double determinant = aa * bb - ab * ab;
   if (times.size() < 2 || determinant <= 1e-12 * aa * bb) return std::nullopt;

@@ -65,10 +65,16 @@ void GpuReadings::read_one(One& one) {
     one.reading.used_bytes = more(one.reading.used_bytes, static_cast<double>(memory.used));
     one.reading.total_bytes = static_cast<double>(memory.total);
   }
-  if (use_ && use_(one.handle, &use) == 0) one.load_sum += use.gpu / 100.0, ++one.loads;
+  if (use_ && use_(one.handle, &use) == 0) {
+    one.load_sum += use.gpu / 100.0;
+    ++one.loads;
+  }
   if (temperature_ && temperature_(one.handle, kCore, &degrees) == 0)
     one.reading.temperature = more(one.reading.temperature, degrees);
-  if (power_ && power_(one.handle, &milliwatts) == 0) one.watt_sum += milliwatts / 1e3, ++one.powers;
+  if (power_ && power_(one.handle, &milliwatts) == 0) {
+    one.watt_sum += milliwatts / 1e3;
+    ++one.powers;
+  }
 }
 
 std::vector<GpuReading> GpuReadings::result() const {

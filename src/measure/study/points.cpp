@@ -58,7 +58,10 @@ std::vector<EpochResult> mean_epochs(const std::vector<const CaseResult*>& runs)
          {&EpochResult::seconds, &EpochResult::train_loss, &EpochResult::eval_loss, &EpochResult::top1}) {
       double sum = 0, count = 0;
       for (const CaseResult* run : runs)
-        if (i < run->epochs.size()) sum += run->epochs[i].*value, ++count;
+        if (i < run->epochs.size()) {
+          sum += run->epochs[i].*value;
+          ++count;
+        }
       epochs[i].*value = sum / count;
     }
   return epochs;
@@ -78,10 +81,12 @@ StudyPoint point_of(const std::vector<const CaseResult*>& all) {
   StudyPoint point{.which = all.front()->which};
   std::vector<const CaseResult*> runs;
   for (const CaseResult* run : all) {
-    if (run->done())
+    if (run->done()) {
       runs.push_back(run);
-    else
-      ++point.failed, point.error = run->error;
+    } else {
+      ++point.failed;
+      point.error = run->error;
+    }
   }
   point.update_s = spread_over(runs, [](const CaseResult& r) { return r.update_s; });
   point.images_per_s = spread_over(runs, [](const CaseResult& r) { return r.images_per_s; });

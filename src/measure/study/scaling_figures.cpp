@@ -111,7 +111,8 @@ void add_transports(const Side& side, std::vector<StudyFigure>& figures) {
       const auto at = static_cast<size_t>(std::find(chart.groups.begin(), chart.groups.end(), group) -
                                           chart.groups.begin());
       bars.values[at] = row.point->images_per_s.median;
-      bars.low[at] = row.point->images_per_s.min, bars.high[at] = row.point->images_per_s.max;
+      bars.low[at] = row.point->images_per_s.min;
+      bars.high[at] = row.point->images_per_s.max;
     }
     chart.series.push_back(bars);
   }

@@ -113,7 +113,8 @@ PredictedPoint predicted_from(const Json& json, const std::string& place) {
       !std::isfinite(p.update_s))
     throw Error(ErrorKind::kData, place + " is no predicted point",
                 R"({"model", "device", "transport", "ranks": 2, "batch": 16, "update_s": 0.1})");
-  p.ranks = static_cast<int64_t>(ranks), p.batch = static_cast<int64_t>(batch);
+  p.ranks = static_cast<int64_t>(ranks);
+  p.batch = static_cast<int64_t>(batch);
   return p;
 }
 

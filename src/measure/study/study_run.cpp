@@ -79,16 +79,15 @@ class StudyRun {
     const auto start = Clock::now();
     const bool beside_host = !parse_device_name(one.device).entry->on_host;
     bool late = false;
-    std::string out, err;
     gpus_.start();
     const auto go_on = [&] {
       if (beside_host) gpus_.read();
       late = seconds_since(start) > config_.timeout;
       return !late && !(hooks_.stop && hooks_.stop());
     };
-    const int code =
+    const auto [code, out, err] =
         hooks_.run(words_of(one, config_, places_, run_folder),
-                   one.transport == "nodes" ? places_.environment : StudyHooks::Variables{}, go_on, out, err);
+                   one.transport == "nodes" ? places_.environment : StudyHooks::Variables{}, go_on);
     // What is refused before anything ran is a mistake in the study: the other cases would be refused, too.
     if (code == exit_code(ErrorKind::kUsage) && results_.empty())
       throw Error(ErrorKind::kConfig, one.name() + ": " + reason_of(code, err, late),

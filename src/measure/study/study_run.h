@@ -19,9 +19,13 @@ struct StudyProgress {
 
 struct StudyHooks {
   using Variables = std::vector<std::pair<std::string, std::string>>;
-  // Runs a program and returns its exit code; asks `go_on` meanwhile and ends it when told no.
-  std::function<int(const std::vector<std::string>& words, const Variables& environment,
-                    const std::function<bool()>& go_on, std::string& out, std::string& err)>
+  struct End {
+    int code = 0;
+    std::string out, err;
+  };
+  // Runs a program to its end; asks `go_on` meanwhile and ends it when told no.
+  std::function<End(const std::vector<std::string>& words, const Variables& environment,
+                    const std::function<bool()>& go_on)>
       run;
   std::function<void(const StudyProgress&)> progress = {};  // for the cases of earlier runs, then for each
   std::function<bool()> stop = {};

@@ -89,7 +89,8 @@ bool rounds_factors(const Op& op) {
 
 Noise of_rounded_factors(const Args& args) {
   Tolerance tolerance = tolerance_of(args.query.op, args.query.descs);
-  tolerance.relative /= 2, tolerance.absolute /= 2;  // judge() allows twice the bound
+  tolerance.relative /= 2;
+  tolerance.absolute /= 2;  // judge() allows twice the bound
   return alike(tolerance, args.out.values);
 }
 

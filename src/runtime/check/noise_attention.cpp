@@ -29,7 +29,8 @@ class Row {
         errors(weights.size()) {
     if (!args.query.rounding.weights) return;
     const DType type = narrow_type(args.query.descs);
-    unit = rounding_of(type, 1), least = rounding_of(type, 0);
+    unit = rounding_of(type, 1);
+    least = rounding_of(type, 0);
   }
 
   void find(int64_t b, int64_t h, int64_t i) {

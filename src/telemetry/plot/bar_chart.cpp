@@ -107,7 +107,8 @@ Figure horizontal_bars(const BarChart& chart, const std::vector<Bar>& bars) {
   frame.bottom = frame.top + step * groups;
   frame.height = frame.bottom + 42;
   Figure figure = figure_of(chart);
-  figure.width = frame.width, figure.height = frame.height;
+  figure.width = frame.width;
+  figure.height = frame.height;
   figure.body = bottom_axis(frame, chart.y_label, true) + row_names(frame, chart.groups, step);
   for (const Bar& bar : bars)
     figure.body += draw(chart, frame, bar, frame.top + step * static_cast<double>(bar.group), step);
@@ -125,7 +126,8 @@ Figure bar_chart(const BarChart& chart) {
       (frame.right - frame.left) / static_cast<double>(std::max<size_t>(chart.groups.size(), 1));
   frame.height = frame.bottom + column_names_height(chart.groups, step, chart.x_label);
   Figure figure = figure_of(chart);
-  figure.width = frame.width, figure.height = frame.height;
+  figure.width = frame.width;
+  figure.height = frame.height;
   figure.body = left_axis(frame) + column_names(frame, chart.groups, step, chart.x_label);
   for (const Bar& bar : bars)
     figure.body += draw(chart, frame, bar, frame.left + step * static_cast<double>(bar.group), step);

@@ -120,7 +120,8 @@ Figure roofline_chart(const RooflineChart& roofline) {
   const Unit unit = unit_of(highest_roof(roofline));
   const Frame frame = frame_of(roofline, unit);
   Figure figure{.title = roofline.title, .note = unit.name, .legend = {}, .width = frame.width};
-  figure.height = frame.height, figure.wide = true;
+  figure.height = frame.height;
+  figure.wide = true;
   if (roofline.bytes_per_s > 0) figure.note += ", memory at " + format_si(roofline.bytes_per_s) + "B/s";
   figure.body = left_axis(frame) + bottom_axis(frame, "FLOP a byte", true);
   Labels labels(frame);

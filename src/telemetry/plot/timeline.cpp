@@ -43,7 +43,8 @@ Figure timeline_chart(const Timeline& timeline) {
   const double lane = std::clamp(kMostHeight / lanes, kLeastLane, kLane);
   frame.bottom = frame.top + lane * lanes;
   Figure figure{.title = timeline.title, .note = "", .legend = {}, .width = frame.width};
-  figure.height = frame.bottom + 42, figure.wide = true;
+  figure.height = frame.bottom + 42;
+  figure.wide = true;
   for (size_t k = 0; k < timeline.kinds.size(); ++k)
     figure.legend.push_back({timeline.kinds[k], KeyKind::kArea, static_cast<int>(k % kColours)});
   figure.body = bottom_axis(frame, unit.name, true) + row_names(frame, timeline.lanes, lane);

@@ -18,7 +18,10 @@ int64_t query_block(int threads, int64_t heads, int64_t queries) {
   for (int64_t parts = ceil_div(queries, kMostQueries); parts <= queries; ++parts) {
     const int64_t block = ceil_div(queries, parts);
     const int64_t time = ceil_div(heads * parts, threads) * (block + kPackQueries);
-    if (best == 0 || time < least) best = block, least = time;
+    if (best == 0 || time < least) {
+      best = block;
+      least = time;
+    }
     if (block <= kLeastQueries) break;
   }
   return best;

@@ -28,9 +28,12 @@ struct Layout {
       next += round_up(floats, 16);
       return next - round_up(floats, 16);
     };
-    token = take(a.width * nr), queries = take(a.heads * a.head_size * nr);
-    asked = take(groups * a.width * nr), weights = take(groups * a.tokens * nr);
-    sums = take(groups * a.width * nr), row = take(a.heads * a.tokens);
+    token = take(a.width * nr);
+    queries = take(a.heads * a.head_size * nr);
+    asked = take(groups * a.width * nr);
+    weights = take(groups * a.tokens * nr);
+    sums = take(groups * a.width * nr);
+    row = take(a.heads * a.tokens);
     image = next;
     normed = norm ? round_up(a.batch * a.tokens * a.width, 16) : 0;
   }

@@ -28,11 +28,15 @@ struct Geometry {
              .keys = g.keys,
              .head_size = g.head_size,
              .scale = 1.0f / std::sqrt(static_cast<float>(g.head_size))};
-    q = g.q.base, k = g.k.base, v = g.v.base;
+    q = g.q.base;
+    k = g.k.base;
+    v = g.v.base;
   }
   AttentionArgs at(const float* query, const float* key_value) const {
     AttentionArgs args = sizes;
-    args.q = query + q, args.k = key_value + k, args.v = key_value + v;
+    args.q = query + q;
+    args.k = key_value + k;
+    args.v = key_value + v;
     return args;
   }
 };

@@ -186,8 +186,8 @@ struct Dropout {
     const auto* counters = static_cast<const int64_t*>(args.ins[1].data());
     const auto position = static_cast<uint64_t>(counters[2]);
     const uint64_t stream = dropout_stream(op.key(), counters[0], counters[1]);
-    op.unit() == DropUnit::kSample ? drop_images(args, stream, position)
-                                   : drop_elements(args, stream, position);
+    if (op.unit() == DropUnit::kSample) return drop_images(args, stream, position);
+    drop_elements(args, stream, position);
   }
   void drop_images(const KernelArgs& args, uint64_t stream, uint64_t position) const {
     const CpuContext context = context_of(args);

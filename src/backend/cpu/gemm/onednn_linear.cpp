@@ -37,9 +37,13 @@ void parallel_library_linear(const CpuContext& context, const GemmLibrary& libra
     const int64_t cols = p.col_end - p.col_begin;
     library.sgemm(p.rows, cols, args.k, a.data + p.row * a.stride, a.stride, w + p.col_begin * args.k, sums);
     GemmTile tile;
-    tile.c = args.c + p.row * args.ldc, tile.ldc = args.ldc;
-    tile.rows = p.rows, tile.n = args.n, tile.k = args.k;
-    tile.col_begin = p.col_begin, tile.col_end = p.col_end;
+    tile.c = args.c + p.row * args.ldc;
+    tile.ldc = args.ldc;
+    tile.rows = p.rows;
+    tile.n = args.n;
+    tile.k = args.k;
+    tile.col_begin = p.col_begin;
+    tile.col_end = p.col_end;
     tile.epilogue = at_row(args.epilogue, p.row);
     context.isa.finish_tile(tile, sums, cols);
   });

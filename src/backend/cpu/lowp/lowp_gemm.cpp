@@ -30,7 +30,8 @@ void prepare(const CpuContext& context, const LowpKernels& kernels, const Linear
       float* normed = scratch.of(worker);
       context.isa.layernorm_rows(
           {x, stride, normed, args.k, rows, args.k, args.norm.gamma, args.norm.beta, args.norm.eps});
-      x = normed, stride = args.k;
+      x = normed;
+      stride = args.k;
     }
     kernels.prepare_rows(x, stride, rows, args.k, out + row * bytes, scales + row);
   });

@@ -28,8 +28,10 @@ Prepared prepare_layernorm(const NodeView& node, const DeviceInfo&) {
       norm_sizes(node.ins[0].elems(), node.ins[1].elems(), static_cast<const LayernormOp&>(node.op).eps());
   return {0, [sizes](const KernelArgs& args) {
             NormRows rows = sizes;
-            rows.x = args.ins[0].as<float>(), rows.y = args.outs[0].as<float>();
-            rows.gamma = args.ins[1].as<float>(), rows.beta = args.ins[2].as<float>();
+            rows.x = args.ins[0].as<float>();
+            rows.y = args.outs[0].as<float>();
+            rows.gamma = args.ins[1].as<float>();
+            rows.beta = args.ins[2].as<float>();
             parallel_layernorm(context_of(args), rows);
           }};
 }
@@ -51,13 +53,21 @@ struct ResidualRows {
     const auto input = [&](size_t i, int64_t from = 0) { return args.ins[i].as<float>() + from; };
     float* sum = args.outs[0].as<float>() + at;
     const float* x = input(0, at);
-    if (op.form().bias) context.isa.add_row(x, input(op.bias_at()), count, width, sum), x = sum;
-    if (op.form().scale) context.isa.scale_row(x, input(op.scale_at()), count, width, sum), x = sum;
+    if (op.form().bias) {
+      context.isa.add_row(x, input(op.bias_at()), count, width, sum);
+      x = sum;
+    }
+    if (op.form().scale) {
+      context.isa.scale_row(x, input(op.scale_at()), count, width, sum);
+      x = sum;
+    }
     context.isa.add(x, input(op.residual_at(), at), count * width, sum);
     if (!op.form().norm) return;
     NormRows norm = norm_sizes(count * width, width, op.form().eps);
-    norm.x = sum, norm.y = args.outs[1].as<float>() + at;
-    norm.gamma = input(op.norm_at()), norm.beta = input(op.norm_at() + 1);
+    norm.x = sum;
+    norm.y = args.outs[1].as<float>() + at;
+    norm.gamma = input(op.norm_at());
+    norm.beta = input(op.norm_at() + 1);
     context.isa.layernorm_rows(norm);
   }
 };
@@ -80,8 +90,10 @@ Prepared prepare_qk_norm(const NodeView& node, const DeviceInfo&) {
             spread(context, context.parallel.softmax, tokens, [&](int64_t row, int) {
               for (int64_t t = 0; t < 2; ++t) {
                 NormRows rows = sizes;
-                rows.x = x + (3 * row + t) * part, rows.y = y + (3 * row + t) * part;
-                rows.gamma = args.ins[1 + 2 * t].as<float>(), rows.beta = args.ins[2 + 2 * t].as<float>();
+                rows.x = x + (3 * row + t) * part;
+                rows.y = y + (3 * row + t) * part;
+                rows.gamma = args.ins[1 + 2 * t].as<float>();
+                rows.beta = args.ins[2 + 2 * t].as<float>();
                 context.isa.layernorm_rows(rows);
               }
               const int64_t value = (3 * row + 2) * part;
@@ -107,10 +119,14 @@ Prepared prepare_layernorm_grad(const NodeView& node, const DeviceInfo& device) 
   const ScratchNeed need = layernorm_grad_scratch(sizes.rows, width, node.outs.size() > 1);
   return {need.total(device.threads), [sizes](const KernelArgs& args) {
             NormGradRows rows = sizes;
-            rows.x = args.ins[0].as<float>(), rows.dy = args.ins[2].as<float>();
-            rows.dx = args.outs[0].as<float>(), rows.gamma = args.ins[1].as<float>();
-            if (args.outs.size() > 1)
-              rows.dgamma = args.outs[1].as<float>(), rows.dbeta = args.outs[2].as<float>();
+            rows.x = args.ins[0].as<float>();
+            rows.dy = args.ins[2].as<float>();
+            rows.dx = args.outs[0].as<float>();
+            rows.gamma = args.ins[1].as<float>();
+            if (args.outs.size() > 1) {
+              rows.dgamma = args.outs[1].as<float>();
+              rows.dbeta = args.outs[2].as<float>();
+            }
             if (args.ins.size() > 3) rows.residual = args.ins[3].as<float>();
             parallel_layernorm_grad(context_of(args), rows);
           }};
@@ -125,8 +141,10 @@ Prepared prepare_qk_norm_grad(const NodeView& node, const DeviceInfo& device) {
   const ScratchNeed need = qk_norm_grad_scratch(sizes.tokens, sizes.head_size);
   return {need.total(device.threads), [sizes](const KernelArgs& args) {
             QkNormGradArgs grad = sizes;
-            grad.qkv = args.ins[0].as<float>(), grad.dy = args.ins[3].as<float>();
-            grad.gamma[0] = args.ins[1].as<float>(), grad.gamma[1] = args.ins[2].as<float>();
+            grad.qkv = args.ins[0].as<float>();
+            grad.dy = args.ins[3].as<float>();
+            grad.gamma[0] = args.ins[1].as<float>();
+            grad.gamma[1] = args.ins[2].as<float>();
             grad.dqkv = args.outs[0].as<float>();
             for (size_t i = 1; i < args.outs.size(); ++i) grad.parameters[i - 1] = args.outs[i].as<float>();
             parallel_qk_norm_grad(context_of(args), grad);

@@ -46,11 +46,14 @@ void parallel_layernorm_grad(const CpuContext& context, const NormGradRows& args
   spread(context, context.parallel.softmax, chunks, [&](int64_t task, int) {
     NormGradRows part = args;
     const int64_t at = task * chunk * args.stride;
-    part.x += at, part.dy += at, part.dx += at;
+    part.x += at;
+    part.dy += at;
+    part.dx += at;
     if (part.residual) part.residual += at;
     part.rows = std::min(chunk, args.rows - task * chunk);
     if (parameters) {
-      part.dgamma = partials + task * 2 * args.width, part.dbeta = part.dgamma + args.width;
+      part.dgamma = partials + task * 2 * args.width;
+      part.dbeta = part.dgamma + args.width;
       std::memset(part.dgamma, 0, static_cast<size_t>(2 * args.width) * sizeof(float));
     }
     context.isa.layernorm_grad_rows(part);

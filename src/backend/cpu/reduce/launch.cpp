@@ -66,7 +66,10 @@ ScratchNeed scratch_of(const RowSumArgs& args) {
 }
 
 void run_row_sum(const CpuContext& context, RowSumArgs args, const float* x, const float* y, Target target) {
-  args.x = x, args.y = y, args.out = target.data, args.add = target.add;
+  args.x = x;
+  args.y = y;
+  args.out = target.data;
+  args.add = target.add;
   parallel_row_sum(context, args);
 }
 
@@ -142,7 +145,10 @@ Prepared prepare_mean_tokens(const NodeView& node, const DeviceInfo&) {
   return {0, [=](const KernelArgs& args) {
             const CpuContext context = context_of(args);
             float* y = args.outs[0].as<float>();
-            if (held.count == 0) return std::fill_n(y, batch * width, 0.0f), void();
+            if (held.count == 0) {
+              std::fill_n(y, batch * width, 0.0f);
+              return;
+            }
             parallel_mean_tokens(context, args.ins[0].as<float>() + held.first * width, batch, image,
                                  held.count, width, y);
             if (held.count < all)

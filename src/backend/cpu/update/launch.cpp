@@ -40,7 +40,9 @@ struct Update {
   }
   UpdateElements part(int64_t first, int64_t count) const {
     UpdateElements some = elements;
-    some.w += first, some.sum += first, some.count = count;
+    some.w += first;
+    some.sum += first;
+    some.count = count;
     return some;
   }
 };
@@ -56,7 +58,8 @@ MomentElements moments_of(const KernelArgs& args, const Moments& moments, double
 }
 
 MomentElements part(MomentElements moments, int64_t first) {
-  moments.m += first, moments.v += first;
+  moments.m += first;
+  moments.v += first;
   return moments;
 }
 
@@ -135,8 +138,10 @@ void run_lamb_update(const KernelArgs& args, const LambUpdateOp& op, int64_t all
     squares[chunk] = context.isa.lamb_moments(elements, some);
   });
   SquareSums total;
-  for (int64_t chunk = 0; chunk < chunks; ++chunk)
-    total.param += squares[chunk].param, total.update += squares[chunk].update;
+  for (int64_t chunk = 0; chunk < chunks; ++chunk) {
+    total.param += squares[chunk].param;
+    total.update += squares[chunk].update;
+  }
   update.elements.lr = static_cast<float>(op.scale().lr(update.step) *
                                           op.ratio(std::sqrt(total.param), std::sqrt(total.update)));
   each_chunk([&](int64_t, const UpdateElements& elements, const MomentElements& some) {
