@@ -168,7 +168,8 @@ EngineOptions read_engine_options(const Options& options, const std::string& dev
     throw Error(ErrorKind::kUsage, "--check ref with --backend ref would compare the reference with itself",
                 "leave out --backend ref");
   const ParallelKinds kinds = parse_parallel(options.text("parallel"), ',', "--parallel");
-  engine.parallel_heads = kinds.heads, engine.parallel_rows = kinds.rows,
+  engine.parallel_heads = kinds.heads;
+  engine.parallel_rows = kinds.rows;
   engine.parallel_softmax = kinds.softmax;
   return engine;
 }

@@ -180,8 +180,10 @@ StepMeasurement measure_inference(const CalibrationStep& step, const DeviceInfo&
   bool filled = false;
   const Timed timed{.run =
                         [&] {
-                          filled&& engine.keeps_inputs() ? engine.run_again()
-                                                         : engine.run(images, step.batch);
+                          if (filled && engine.keeps_inputs())
+                            engine.run_again();
+                          else
+                            engine.run(images, step.batch);
                           filled = true;
                           engine.finish();
                         },
@@ -210,7 +212,7 @@ StepMeasurement measure_training(const CalibrationStep& step, const DeviceInfo& 
                           steps.micro().time_nodes(wanted);
                           steps.update().time_nodes(wanted);
                         },
-                    .reset = [&] { steps.micro().reset_times(), steps.update().reset_times(); },
+                    .reset = [&] { steps.reset_times(); },
                     .programs = {&steps.micro(), &steps.update()}};
   const double predicted =
       file ? run_seconds(plan.step().micro, *file) + run_seconds(plan.step().update, *file) : 0;

@@ -46,12 +46,15 @@ bool read_processor(const Json& json, TuneKey& key) {
 std::optional<KernelTable::Row> row_from(const Json& json, const TunedDevice& device) {
   KernelTable::Row row;
   row.key.op = field(json, "op", &Json::is_string).get<std::string>();
-  row.key.m = count_field(json, "m"), row.key.n = count_field(json, "n"), row.key.k = count_field(json, "k");
+  row.key.m = count_field(json, "m");
+  row.key.n = count_field(json, "n");
+  row.key.k = count_field(json, "k");
   for (const Json& name : field(json, "kernels", &Json::is_array)) {
     if (!name.is_string()) refuse("a kernel is no name");
     row.kernels.push_back(name.get<std::string>());
   }
-  row.key.threads = 0, row.key.isa = device.compute;
+  row.key.threads = 0;
+  row.key.isa = device.compute;
   if (device.tables().of_sizes && !read_processor(json, row.key)) return std::nullopt;
   return row;
 }
