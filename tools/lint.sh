@@ -56,7 +56,7 @@ if [[ ${2:-} == --since ]]; then
   fi
 fi
 
-for check in check_layers check_purity check_sizes check_docs; do
+for check in check_layers check_purity check_sizes check_statements check_docs; do
   "tools/$check" || failed=1
 done
 exit $failed

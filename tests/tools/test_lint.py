@@ -8,7 +8,7 @@ import unittest
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent.parent
-CHECKS = ["check_layers", "check_purity", "check_sizes", "check_docs"]
+CHECKS = ["check_layers", "check_purity", "check_sizes", "check_statements", "check_docs"]
 CLEAN = "// A reason.\nnamespace vitrail {\n\nint twice(int value) {\n  return 2 * value;\n}\n\n}  // namespace vitrail\n"
 
 
@@ -52,6 +52,7 @@ class Lint(unittest.TestCase):
             ("a layer", "src/base/a.cpp", '#include "cli/b.h"\n', "base may not include"),
             ("purity", "src/models/a.cpp", CLEAN.replace("value", "threads"), "src/models/a.cpp:4: threads"),
             ("size", "src/base/a.cpp", CLEAN + "// A line.\n" * 300, "at most 300"),
+            ("a comma", "src/base/a.cpp", CLEAN.replace("  return", "  ++value, --value;\n  return"), "src/base/a.cpp:5: a comma"),
         ]:
             with self.subTest(name):
                 code, output = self.lint({path: text, "tests/base/a.cpp": CLEAN + "// A line.\n" * 300})
