@@ -27,7 +27,7 @@ SyntheticSteps::SyntheticSteps(const RunPlan& plan, RankContext& rank)
   for (int64_t i = 0; i < images; ++i)
     targets_[static_cast<size_t>(i * model.classes + (first + i) % model.classes)] = 1;
   weights_.assign(static_cast<size_t>(images), 1 / static_cast<float>(config_.train.batch));
-  step_.start(plan.setup().model->fill);
+  step_.start(plan.setup().model->filler());
   bring_images(plan.setup(), step_);
 }
 

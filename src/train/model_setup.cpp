@@ -146,15 +146,22 @@ std::unique_ptr<PreparedModel> prepare_model(const ModelSettings& settings, uint
   complete(settings, model->card.config, model->card.preprocess);
   require_storable(model->card);
   model->card.path.clear();
-  model->fill = [self = model.get(), style = settings.style, seed](
-                    const std::string& name, const Shape& shape, std::span<float> target) {
-    const bool adapter = name.find(".lora_") != std::string::npos;
-    const bool head = self->new_head && (name.starts_with("head.") || name.starts_with("head_dist."));
-    if (!self->opened || adapter || head)
-      return init_param(self->card.config, {name, shape}, style, seed, target);
-    self->opened->read_param({name, shape}, target);
-  };
+  model->style = settings.style;
+  model->seed = seed;
   return model;
+}
+
+void PreparedModel::fill(const std::string& name, const Shape& shape, std::span<float> target) const {
+  const bool adapter = name.find(".lora_") != std::string::npos;
+  const bool head = new_head && (name.starts_with("head.") || name.starts_with("head_dist."));
+  if (!opened || adapter || head) return init_param(card.config, {name, shape}, style, seed, target);
+  opened->read_param({name, shape}, target);
+}
+
+ParamFiller PreparedModel::filler() const {
+  return [this](const std::string& name, const Shape& shape, std::span<float> target) {
+    fill(name, shape, target);
+  };
 }
 
 std::vector<ParamSpec> step_params(const VitConfig& config, const LoraConfig& lora) {

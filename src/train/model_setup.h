@@ -11,14 +11,14 @@ namespace vitrail {
 struct PreparedModel {
   ModelCard card;
   std::unique_ptr<OpenedModel> opened;  // null: from scratch
-  ParamFiller fill;                     // points to this object
   std::vector<std::string> notes;       // "head replaced: 1000 classes of the file, 10 of the data"
   bool new_head = false;
+  InitStyle style = {};  // of what is drawn: all from scratch, else a new head and adapters
+  uint64_t seed = 0;
 
-  PreparedModel() = default;
-  PreparedModel(const PreparedModel&) = delete;
-  PreparedModel& operator=(const PreparedModel&) = delete;
-  ~PreparedModel() = default;
+  void fill(const std::string& name, const Shape& shape, std::span<float> target) const;
+  // Returns the same as a function, for as long as this object lives.
+  ParamFiller filler() const;
 };
 
 // Prepares the model; `classes` are the data's, in order, and `scores` says how the loss interprets the

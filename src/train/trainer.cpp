@@ -119,7 +119,7 @@ class Trainer::Run {
     if (folder_) tidy();
     team_.wait();  // no rank reads the folder before it is tidy
     const bool resumed = place_.resume != ResumeMode::kFresh && resume();
-    if (!resumed) step_->start(setup_.model->fill);
+    if (!resumed) step_->start(setup_.model->filler());
     require_same_step();
     journal_.open();
     if (team_.leads()) write_file(files_.config(), json_text(to_json(setup_.config), 2) + "\n");

@@ -42,7 +42,7 @@ TEST_F(CudaCommands, TheTotalIsThePlannedAndTheForeign) {
   const auto foreign = static_cast<double>(rank.hardware->foreign_bytes());
   const auto free_before = static_cast<double>(rank.hardware->free_bytes());
   TrainStep step(plan.step(), rank);
-  step.start(plan.setup().model->fill);
+  step.start(plan.setup().model->filler());
   bring_images(plan.setup(), step);
   const VitConfig& model = plan.setup().model->card.config;
   const std::vector<float> weights(64, 1.0f / 64), targets(static_cast<size_t>(64 * model.classes), 1e-3f);

@@ -61,7 +61,7 @@ size_t checked(const TrainConfig& config, int ranks, const std::function<void(Tr
               const RunSetup setup = set_up(config, rank.device, {number, ranks, ranks});
               const StepPlan plan = plan_step(setup.step, cpu_backend(), rank.device);
               TrainStep step(plan, rank);
-              step.start(setup.model->fill);
+              step.start(setup.model->filler());
               if (prepare) prepare(step);
               const Rows rows(step);
               WholeCheck check(step, [&](const std::string& node, const TensorView& out) {

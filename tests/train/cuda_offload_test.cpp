@@ -42,7 +42,7 @@ TEST_F(CudaOffload, UpdatesAsTheCpuDoes) {
     const StepPlan there = plan_step(moved, cuda_backend(), gpu.device),
                    here = plan_step(setup.step, cpu_backend(), cpu.device);
     TrainStep on_gpu(there, gpu), on_cpu(here, cpu);
-    on_gpu.start(setup.model->fill), on_cpu.start(setup.model->fill);
+    on_gpu.start(setup.model->filler()), on_cpu.start(setup.model->filler());
     for (int64_t number = 0; number < 4; ++number) {
       const StepConfig& c = setup.step;
       const auto images = made(static_cast<uint64_t>(number), c.micro_batch * 3 * 32 * 32),

@@ -130,7 +130,7 @@ class StepRun {
         plan_(plan_step(setup_.step, cuda_backend(), cuda_device())),
         rank_(cuda_device()),
         step_(plan_, rank_) {
-    step_.start(setup_.model->fill);
+    step_.start(setup_.model->filler());
     loader_ = make_train_loader(*setup_.data.train, setup_.loader_settings(Purpose::kTrain));
   }
 

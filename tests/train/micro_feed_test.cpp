@@ -33,7 +33,7 @@ class FedStep {
         plan_(plan_step(setup_.step, ref_backend(), {.shares_host_memory = !on_gpu})),
         rank_(DeviceInfo(), std::make_unique<LateDevice>()),
         step_(plan_, rank_) {
-    step_.start(setup_.model->fill);
+    step_.start(setup_.model->filler());
     bring_images(setup_, step_);
     auto loader = make_train_loader(*setup_.data.train, setup_.loader_settings(Purpose::kTrain));
     loader_ = loader.get();

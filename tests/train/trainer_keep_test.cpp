@@ -25,7 +25,7 @@ struct Kept {
         rank(cpu_device(1), 0),
         step(plan, rank),
         keeper({folder, ResumeMode::kFresh, ""}, setup, Json::object(), [](const std::string&) {}) {
-    step.start(setup.model->fill);
+    step.start(setup.model->filler());
     keeper.prepare(true);
   }
   RunSetup setup;

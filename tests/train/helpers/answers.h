@@ -3,7 +3,7 @@
 
 #include "base/rng.h"
 #include "io/model_files.h"
-#include "passes/passes.h"
+#include "passes/pipeline.h"
 #include "runtime/executor.h"
 #include "train/evaluate.h"
 #include "train/helpers/tiny_run.h"
@@ -17,7 +17,7 @@ inline EvalResult evaluate_folder(const std::string& folder, const Dataset& data
   const VitConfig& config = model->card().config;
   RankContext rank(cpu_device(1));
   const ExecutionPlan plan =
-      plan_execution(schedule(fuse(record_vit(config, {.batch = batch}))), cpu_backend(), rank.device);
+      plan_execution(inference_program(record_vit(config, {.batch = batch}), {}), cpu_backend(), rank.device);
   PersistentStore store(plan, rank);
   store.load(plan, [&](const std::string& name, const Shape& shape, std::span<float> target) {
     model->read_param({name, shape}, target);
@@ -60,7 +60,7 @@ inline std::array<std::vector<float>, 2> first_answers(TrainConfig config, const
   const StepPlan plan = plan_step(setup.step, backend, device);
   RankContext rank(device);
   TrainStep step(plan, rank);
-  step.start(setup.model->fill);
+  step.start(setup.model->filler());
   const VitConfig& model = setup.step.model;
   std::vector<float> images(
       static_cast<size_t>(setup.step.eval_batch * model.channels * model.image_height * model.image_width));

@@ -27,7 +27,7 @@ class Stepped {
         rank_(info(), std::move(device)),
         plan_(plan_step(config, cpu_backend(), rank_.device)),
         step_(plan_, rank_) {
-    step_.start(model.fill);
+    step_.start(model.filler());
   }
 
   std::vector<float> update(int64_t number) {
