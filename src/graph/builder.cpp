@@ -2,8 +2,15 @@
 
 namespace vitrail {
 
-Builder::Scope::Scope(Builder& builder, ModelPart part)
-    : builder_(builder), length_(builder.path_.size()), block_(builder.block_), part_(builder.part_) {
+Builder::Scope::Scope(Builder& builder, ModelStep step)
+    : builder_(builder),
+      length_(builder.path_.size()),
+      block_(builder.block_),
+      part_(builder.part_),
+      step_(builder.step_) {
+  builder_.step_ = step;
+}
+Builder::Scope::Scope(Builder& builder, ModelPart part) : Scope(builder, builder.step_) {
   builder_.part_ = part;
 }
 Builder::Scope::Scope(Builder& builder, const std::string& name, ModelPart part) : Scope(builder, part) {
@@ -17,33 +24,40 @@ Builder::Scope::~Scope() {
   builder_.path_.resize(length_);
   builder_.block_ = block_;
   builder_.part_ = part_;
+  builder_.step_ = step_;
 }
 
-ValueId Builder::new_value(std::string name, TensorDesc desc, ValueKind kind, Category category) {
-  program_.values.push_back({std::move(name), std::move(desc), kind, category});
+ValueId Builder::new_value(Value value) {
+  program_.values.push_back(std::move(value));
   return static_cast<ValueId>(program_.values.size()) - 1;
 }
 
 ValueId Builder::input(const std::string& name, TensorDesc desc) {
-  return new_value(name, std::move(desc), ValueKind::kInput, Category::kStaging);
+  return new_value({name, std::move(desc), ValueKind::kInput, Category::kStaging});
 }
 
-ValueId Builder::persistent(const std::string& name, TensorDesc desc, ValueKind kind, Category category) {
-  if (const auto found = persistent_.find(name); found != persistent_.end()) {
+ValueId Builder::persistent(Value value) {
+  if (const auto found = persistent_.find(value.name); found != persistent_.end()) {
     const Value& known = program_.values[found->second];
-    VT_CHECK(known.desc == desc && known.kind == kind, "%s is asked for as %s and as %s", name.c_str(),
-             to_string(known.desc).c_str(), to_string(desc).c_str());
+    VT_CHECK(known.desc == value.desc && known.kind == value.kind, "%s is asked for as %s and as %s",
+             value.name.c_str(), to_string(known.desc).c_str(), to_string(value.desc).c_str());
     return found->second;
   }
-  return persistent_[name] = new_value(name, std::move(desc), kind, category);
+  const std::string name = value.name;
+  return persistent_[name] = new_value(std::move(value));
 }
 
 ValueId Builder::parameter(const std::string& name, TensorDesc desc) {
-  return persistent(name, std::move(desc), ValueKind::kParameter, Category::kParameters);
+  Value value{name, std::move(desc), ValueKind::kParameter, Category::kParameters};
+  value.owner = name;
+  return persistent(std::move(value));
 }
 
-ValueId Builder::state(const std::string& name, TensorDesc desc, Category category) {
-  return persistent(name, std::move(desc), ValueKind::kState, category);
+ValueId Builder::state(const std::string& name, TensorDesc desc, Category category,
+                       const std::string& owner) {
+  Value value{name, std::move(desc), ValueKind::kState, category};
+  value.owner = owner;
+  return persistent(std::move(value));
 }
 
 std::vector<ValueId> Builder::add_all(OpPtr op, std::vector<ValueId> ins, const NodeName& name) {
@@ -54,10 +68,11 @@ std::vector<ValueId> Builder::add_all(OpPtr op, std::vector<ValueId> ins, const 
             .phase = phase_,
             .block = block_,
             .part = part_,
+            .step = name.step.value_or(step_),
             .where = name.where};
   auto outs = with_context(node.name, [&] { return node.op->infer(program_.descs(node.ins)); });
   for (TensorDesc& desc : outs)
-    node.outs.push_back(new_value(node.name, std::move(desc), ValueKind::kComputed, Category::kTransient));
+    node.outs.push_back(new_value({.name = node.name, .desc = std::move(desc), .step = node.step}));
   program_.nodes.push_back(std::move(node));
   return program_.nodes.back().outs;
 }

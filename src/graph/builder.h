@@ -4,6 +4,7 @@
 
 #include <map>
 #include <memory>
+#include <optional>
 #include <string>
 #include <utility>
 
@@ -11,13 +12,17 @@
 
 namespace vitrail {
 
-// A node's name below the current path, and the line of model code that gives it.
+// A node's name below the current path, the line of model code that gives it, and where it is not the current
+// one, the step of the model that the node is.
 struct NodeName {
   NodeName(const char* text, SourceLine line = SourceLine::here()) : name(text), where(line) {}
   NodeName(std::string text, SourceLine line = SourceLine::here()) : name(std::move(text)), where(line) {}
+  NodeName(std::string text, ModelStep own, SourceLine line = SourceLine::here())
+      : name(std::move(text)), where(line), step(own) {}
 
   std::string name;
   SourceLine where;
+  std::optional<ModelStep> step = {};
 };
 
 class Builder {
@@ -25,8 +30,9 @@ class Builder {
   ValueId input(const std::string& name, TensorDesc desc);
   // Returns the same value for the same name: a shared parameter is one value.
   ValueId parameter(const std::string& name, TensorDesc desc);
-  // Records another persistent value; the same name returns the same value.
-  ValueId state(const std::string& name, TensorDesc desc, Category category);
+  // Records another persistent value; the same name returns the same value. `owner` is the parameter beside
+  // which training keeps it.
+  ValueId state(const std::string& name, TensorDesc desc, Category category, const std::string& owner = {});
   // Records an op under the current path plus `name`; returns its only output. add<LinearOp>({x, w}, "fc1").
   ValueId add(OpPtr op, std::vector<ValueId> ins, const NodeName& name);
   template <typename T, typename... Args>
@@ -45,13 +51,15 @@ class Builder {
 
   Program finish();  // validates
 
-  // While it lives, it prefixes names with `name.` and marks which block or part of the model is recorded.
+  // While it lives, it prefixes names with `name.` and marks which block, part or step of the model is
+  // recorded.
   class Scope {
    public:
     Scope(Builder& builder, const std::string& name);
     Scope(Builder& builder, const std::string& name, int block);
     Scope(Builder& builder, const std::string& name, ModelPart part);
-    Scope(Builder& builder, ModelPart part);  // leaves names unchanged
+    Scope(Builder& builder, ModelPart part);  // leaves names unchanged, as the next one does
+    Scope(Builder& builder, ModelStep step);
     ~Scope();
     Scope(const Scope&) = delete;
     Scope& operator=(const Scope&) = delete;
@@ -61,12 +69,14 @@ class Builder {
     size_t length_;
     int block_;
     ModelPart part_;
+    ModelStep step_;
   };
+  bool in_block() const { return block_ >= 0; }
   std::string path(const std::string& name) const { return path_ + name; }
 
  private:
-  ValueId new_value(std::string name, TensorDesc desc, ValueKind kind, Category category);
-  ValueId persistent(const std::string& name, TensorDesc desc, ValueKind kind, Category category);
+  ValueId new_value(Value value);
+  ValueId persistent(Value value);
 
   Program program_;
   std::map<std::string, ValueId> persistent_;
@@ -74,6 +84,7 @@ class Builder {
   Phase phase_ = Phase::kForward;
   int block_ = -1;
   ModelPart part_ = ModelPart::kNone;
+  ModelStep step_ = ModelStep::kNone;
 };
 
 }  // namespace vitrail

@@ -16,6 +16,26 @@ using ValueId = int;
 // parameters: gradient sums, optimizer state, averages, counters.
 enum class ValueKind { kInput, kParameter, kState, kComputed };
 
+// Which step of a model a node is, for reports that sum by it; kNone: pooling, the head, or no step.
+enum class ModelStep : uint8_t {
+  kNone,
+  kEmbeddings,
+  kNorm1,
+  kQkv,
+  kScores,  // the attention itself: scores, softmax and context
+  kProjection,
+  kAttention,  // the rest of that part: dropout, the class token's choice
+  kResidual1,
+  kNorm2,
+  kFc1,
+  kGelu,
+  kFc2,
+  kMlp,  // the rest of that part: dropout, other activations
+  kResidual2,
+  kLastNorm,
+  kLoss
+};
+
 struct Value {
   std::string name;
   TensorDesc desc;
@@ -26,6 +46,8 @@ struct Value {
   int64_t container_offset = 0;
   // The whole shape of a value whose desc is a flat range of its elements; empty otherwise.
   Shape logical = {};
+  std::string owner = {};             // the parameter that a persistent value belongs to, or is; may be none
+  ModelStep step = ModelStep::kNone;  // of the node that computes it
 
   bool persistent() const { return kind == ValueKind::kParameter || kind == ValueKind::kState; }
 };
@@ -58,8 +80,15 @@ struct Node {
   Phase phase = Phase::kForward;
   int block = -1;  // of the encoder, counted from 0; -1: outside the blocks
   ModelPart part = ModelPart::kNone;
+  ModelStep step = ModelStep::kNone;
   SourceLine where;  // the line of model code that recorded it
 };
+
+// Returns the step of a node that a pass puts between a value and its reader, such as a cast: it belongs to
+// what made the value. What the program is given has no step, so it belongs to the reader then.
+inline ModelStep step_between(const Value& value, ModelStep reader) {
+  return value.kind == ValueKind::kComputed ? value.step : reader;
+}
 
 struct Output {
   std::string name;

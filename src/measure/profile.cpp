@@ -7,6 +7,7 @@
 
 #include "base/error.h"
 #include "base/timing.h"
+#include "base/values.h"
 #include "ops/attention.h"
 #include "ops/collective.h"
 #include "ops/fused.h"
@@ -19,72 +20,48 @@
 namespace vitrail {
 
 namespace {
-struct PartRule {
-  const char *operation, *part;  // the operation's name begins with it
+// The parts are the rows of the classic per-layer table: embeddings, norm, attention, residual, norm, MLP,
+// residual, last norm. Within attention and MLP there are finer rows.
+struct StepRow {
+  ModelStep step;
+  const char *part, *fine;
 };
-// The first match wins. The parts are the rows of the classic per-layer table: embeddings, norm, attention,
-// residual, norm, MLP, residual, last norm.
-constexpr PartRule kParts[] = {
-    {"patch_embed", "embeddings"},
-    {"tokens", "embeddings"},
-    {"pos_embed", "embeddings"},
-    {"positions", "embeddings"},
-    {"norm_pre", "embeddings"},
-    {"pos_drop", "embeddings"},
-    {"cls_token", "embeddings"},
-    {"dist_token", "embeddings"},
-    {"reg_token", "embeddings"},
-    {"images.", "embeddings"},
-    {"loss", "loss"},
-    {"distill", "loss"},
-    {"student", "loss"},
-    {"blocks.*.norm1", "layer norm 1"},
-    {"blocks.*.ls1", "residual 1"},
-    {"blocks.*.attn.residual", "residual 1"},
-    {"blocks.*.attn", "attention"},
-    {"blocks.*.norm2", "layer norm 2"},
-    {"blocks.*.ls2", "residual 2"},
-    {"blocks.*.mlp.residual", "residual 2"},
-    {"blocks.*.mlp", "MLP"},
-    {"norm", "last layer norm"},
-    {"fc_norm", "last layer norm"},
+constexpr StepRow kSteps[] = {
+    {ModelStep::kNone, "pooling and head", "pooling and head"},
+    {ModelStep::kEmbeddings, "embeddings", "embeddings"},
+    {ModelStep::kNorm1, "layer norm 1", "layer norm 1"},
+    {ModelStep::kQkv, "attention", "qkv"},
+    {ModelStep::kScores, "attention", "scores + softmax + context"},
+    {ModelStep::kProjection, "attention", "projection"},
+    {ModelStep::kAttention, "attention", "attention"},
+    {ModelStep::kResidual1, "residual 1", "residual 1"},
+    {ModelStep::kNorm2, "layer norm 2", "layer norm 2"},
+    {ModelStep::kFc1, "MLP", "fc1"},
+    {ModelStep::kGelu, "MLP", "GELU"},
+    {ModelStep::kFc2, "MLP", "fc2"},
+    {ModelStep::kMlp, "MLP", "MLP"},
+    {ModelStep::kResidual2, "residual 2", "residual 2"},
+    {ModelStep::kLastNorm, "last layer norm", "last layer norm"},
+    {ModelStep::kLoss, "loss", "loss"},
 };
 
-// The steps within a block, finer than its parts. Attention is one op, which kernels compute as a whole.
-constexpr PartRule kSteps[] = {
-    {"blocks.*.attn.qkv", "qkv"},
-    {"blocks.*.attn.q", "qkv"},
-    {"blocks.*.attn.kv", "qkv"},
-    {"blocks.*.attn.k_norm", "qkv"},
-    {"blocks.*.attn.softmax", "scores + softmax + context"},
-    {"blocks.*.attn.proj", "projection"},
-    {"blocks.*.mlp.fc1", "fc1"},
-    {"blocks.*.mlp.gelu", "GELU"},
-    {"blocks.*.mlp.act", "GELU"},
-    {"blocks.*.mlp.fc2", "fc2"},
-};
+const StepRow& row_of(ModelStep step) {
+  return *std::find_if(std::begin(kSteps), std::end(kSteps),
+                       [&](const StepRow& r) { return r.step == step; });
+}
 
 void add_new(const std::vector<std::string>& lines, std::vector<std::string>& to) {
   for (const std::string& line : lines)
     if (std::find(to.begin(), to.end(), line) == to.end()) to.push_back(line);
 }
 
-// Sums of gradients are named after the parameter.
-std::string model_name(const std::string& node_name) {
-  constexpr std::string_view kSum = "grad/";
-  return node_name.starts_with(kSum) ? node_name.substr(kSum.size()) : node_name;
-}
-
 // Returns the steps of a node, each once: "layer norm 1 + qkv".
 std::string fine_name(const Node& node) {
   const auto* fused = dynamic_cast<const FusedOp*>(node.op.get());
-  if (!fused) return fine_part_of(model_name(node.name));
+  if (!fused) return row_of(node.step).fine;
   std::vector<std::string> steps;
-  for (const FusedOp::Member& member : fused->members())
-    add_new({fine_part_of(model_name(member.name.empty() ? node.name : member.name))}, steps);
-  std::string text;
-  for (const std::string& step : steps) text += (text.empty() ? "" : " + ") + step;
-  return text;
+  for (const FusedOp::Member& member : fused->members()) add_new({row_of(member.step).fine}, steps);
+  return join(steps, " + ");
 }
 
 // What is none of the model's parts is named by what it does.
@@ -94,7 +71,7 @@ std::string row_name(const Node& node, ProfileBy by) {
   if (as_collective(*node.op) || is<WaitOp, UploadOp>(*node.op)) return "communication";
   if (is<TurnOp, MakeImagesOp>(*node.op)) return "inputs";
   if (node.phase == Phase::kUpdate) return "optimizer";
-  return by == ProfileBy::kPart ? part_of(model_name(node.name)) : fine_name(node);
+  return by == ProfileBy::kPart ? row_of(node.step).part : fine_name(node);
 }
 
 // Adds the times of a row's nodes block by block.
@@ -139,22 +116,6 @@ std::string operation_of(const std::string& node_name) {
     while (i + 1 < node_name.size() && std::isdigit(static_cast<unsigned char>(node_name[i + 1]))) ++i;
   }
   return text;
-}
-
-std::string part_of(const std::string& node_name) {
-  const std::string operation = operation_of(node_name);
-  for (const PartRule& rule : kParts)
-    if (operation.starts_with(rule.operation)) return rule.part;
-  return "pooling and head";
-}
-
-std::string fine_part_of(const std::string& node_name) {
-  const std::string operation = operation_of(node_name);
-  const std::string part = part_of(node_name);
-  if (part != "attention" && part != "MLP") return part;
-  for (const PartRule& rule : kSteps)
-    if (operation.starts_with(rule.operation)) return rule.part;
-  return part;
 }
 
 const char* phase_name(Phase phase) {

@@ -60,9 +60,7 @@ std::vector<std::string> declined_lines(const ExecutionPlan& plan);
 // Returns the kernel of each operation: "blocks.*.mlp.fc1: packed gemm".
 std::vector<std::string> kernel_lines(const ExecutionPlan& plan);
 
-// "blocks.3.attn.qkv" belongs to "attention" and is the operation "blocks.*.attn.qkv".
-std::string part_of(const std::string& node_name);
-std::string fine_part_of(const std::string& node_name);  // "qkv"
+// Returns the name that a node shares with the same node of the other blocks: "blocks.*.attn.qkv".
 std::string operation_of(const std::string& node_name);
 
 // Returns "forward", "backward" or "update".

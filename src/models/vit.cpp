@@ -42,14 +42,10 @@ class VitRecorder {
     ValueId x = embed();
     note("embed", x);
     for (int64_t i = 0; i < c_.depth; ++i) {
-      const std::string name = block_name(i);
-      {
-        const Builder::Scope scope(b_, name, static_cast<int>(i));
-        x = block(x, i);
-      }
-      note(name, x);
+      x = block(x, i);
+      note(block_name(i), x);
     }
-    if (c_.norm_place == NormPlace::kBeforePool) x = norm(x, "norm");
+    if (c_.norm_place == NormPlace::kBeforePool) x = norm(x, "norm", Step::kLastNorm);
     note("tokens", x);
     return x;
   }
@@ -75,6 +71,8 @@ class VitRecorder {
   }
 
  private:
+  using Step = ModelStep;
+
   ValueId param(const std::string& name) {
     const std::string full = b_.path(name);
     const auto found = shapes_.find(full);
@@ -87,15 +85,16 @@ class VitRecorder {
   }
 
   // `where` is the caller's line, which a report should name.
-  ValueId norm(ValueId x, const std::string& name, SourceLine where = SourceLine::here()) {
+  ValueId norm(ValueId x, const std::string& name, Step step, SourceLine where = SourceLine::here()) {
     if (c_.norm == NormKind::kRms)
-      return b_.add<RmsnormOp>({x, param(name + ".weight")}, {name, where}, c_.norm_eps);
-    return b_.add<LayernormOp>({x, param(name + ".weight"), param(name + ".bias")}, {name, where},
+      return b_.add<RmsnormOp>({x, param(name + ".weight")}, {name, step, where}, c_.norm_eps);
+    return b_.add<LayernormOp>({x, param(name + ".weight"), param(name + ".bias")}, {name, step, where},
                                c_.norm_eps);
   }
 
-  ValueId linear(ValueId x, const std::string& name, bool bias = true,
+  ValueId linear(ValueId x, const std::string& name, Step step = Step::kNone, bool bias = true,
                  SourceLine where = SourceLine::here()) {
+    const Builder::Scope scope(b_, step);
     ValueId y = b_.add<LinearOp>({x, param(name + ".weight")}, {name, where});
     if (lora_applies(options_.lora, b_.path(name)))
       y = b_.add<AddOp>({y, adapter(x, name)}, {name + ".lora", where});
@@ -126,13 +125,14 @@ class VitRecorder {
     const ValueId images = options_.images >= 0 ? options_.images : b_.input("images", wanted);
     VT_CHECK(b_.desc(images) == wanted, "images are %s: expected %s", to_string(b_.desc(images)).c_str(),
              to_string(wanted).c_str());
+    const Builder::Scope step(b_, Step::kEmbeddings);
     ValueId x = b_.add<PatchEmbedOp>({images, param("patch_embed.proj.weight")}, "patch_embed");
     if (!c_.pre_norm) x = b_.add<BiasOp>({x, param("patch_embed.proj.bias")}, "patch_embed.bias");
     // A position table with rows for the class token is added after that token is prepended, else before.
     const Builder::Scope scope(b_, ModelPart::kTokens);
     x = c_.pos_for_prefix ? add_positions(add_prefix(x)) : add_prefix(add_positions(x));
     x = dropout(x, "pos_drop");
-    return c_.pre_norm ? norm(x, "norm_pre") : x;
+    return c_.pre_norm ? norm(x, "norm_pre", Step::kEmbeddings) : x;
   }
 
   ValueId add_prefix(ValueId x) {
@@ -159,16 +159,18 @@ class VitRecorder {
   bool class_token_alone() const { return reads_class_token_alone(c_) && !options_.layers; }
 
   ValueId block(ValueId x, int64_t index) {
+    const Builder::Scope scope(b_, block_name(index), static_cast<int>(index));
     const bool alone = index == c_.depth - 1 && class_token_alone();
-    const ValueId answers =
-        attend(norm(x, "norm1"), index, alone ? QueryScope::kClassToken : QueryScope::kAllTokens);
-    if (alone) x = b_.add<SelectTokenOp>({x}, "attn.class", 0);
+    const ValueId answers = attend(norm(x, "norm1", Step::kNorm1), index,
+                                   alone ? QueryScope::kClassToken : QueryScope::kAllTokens);
+    if (alone) x = b_.add<SelectTokenOp>({x}, {"attn.class", Step::kAttention}, 0);
     x = residual(x, answers, index, "ls1", "attn.residual", ModelPart::kAttention);
-    return residual(x, mlp(norm(x, "norm2")), index, "ls2", "mlp.residual", ModelPart::kMlp);
+    return residual(x, mlp(norm(x, "norm2", Step::kNorm2)), index, "ls2", "mlp.residual", ModelPart::kMlp);
   }
 
   ValueId residual(ValueId x, ValueId branch, int64_t index, const std::string& scale,
                    const std::string& name, ModelPart part) {
+    const Builder::Scope step(b_, part == ModelPart::kAttention ? Step::kResidual1 : Step::kResidual2);
     if (c_.layer_scale) branch = b_.add<ScaleOp>({branch, param(scale + ".gamma")}, scale);
     const Builder::Scope scope(b_, part);
     const double depth_share =
@@ -184,29 +186,33 @@ class VitRecorder {
   }
 
   ValueId attend(ValueId x, int64_t block, QueryScope queries) {
-    const Builder::Scope scope(b_, "attn", ModelPart::kAttention);
-    ValueId qkv = linear(x, "qkv", c_.qkv_bias);
+    const Builder::Scope scope(b_, "attn", ModelPart::kAttention), rest(b_, Step::kAttention);
+    ValueId qkv = linear(x, "qkv", Step::kQkv, c_.qkv_bias);
     if (c_.qk_norm)
       qkv = b_.add<QkNormOp>(
           {qkv, param("q_norm.weight"), param("q_norm.bias"), param("k_norm.weight"), param("k_norm.bias")},
-          "qk_norm", c_.norm_eps);
+          {"qk_norm", Step::kQkv}, c_.norm_eps);
     if (wants_attention(block))
       b_.output(block_name(block) + ".attention", b_.add<AttentionProbsOp>({qkv}, "probs"));
-    const ValueId heads = b_.add<AttentionOp>({qkv}, "softmax", queries);
-    return dropout(linear(heads, "proj"), "drop");
+    const ValueId heads = b_.add<AttentionOp>({qkv}, {"softmax", Step::kScores}, queries);
+    return dropout(linear(heads, "proj", Step::kProjection), "drop");
   }
 
-  ValueId activate(ValueId x, ActKind act, bool tanh_gelu) {
-    const char* name = enum_name(act);
+  ValueId activate(ValueId x, ActKind act, bool tanh_gelu, Step step = Step::kNone) {
+    const NodeName name(enum_name(act), step);
     if (act == ActKind::kGelu) return b_.add<GeluOp>({x}, name, tanh_gelu);
     if (act == ActKind::kTanh) return b_.add<TanhOp>({x}, name);
     return b_.add<ActivateOp>({x}, name, act);
   }
 
   ValueId mlp(ValueId x) {
-    const Builder::Scope scope(b_, "mlp", ModelPart::kMlp);
-    const ValueId hidden = activate(linear(x, "fc1"), c_.activation, c_.gelu == GeluKind::kTanh);
-    return dropout(linear(dropout(hidden, "drop1"), "fc2"), "drop2");
+    // The steps of a block are told apart; pooling with its own MLP is none.
+    const auto step = [&](Step own) { return b_.in_block() ? own : Step::kNone; };
+    const Builder::Scope scope(b_, "mlp", ModelPart::kMlp), rest(b_, step(Step::kMlp));
+    const Step act = c_.activation == ActKind::kGelu ? Step::kGelu : Step::kMlp;
+    const ValueId hidden =
+        activate(linear(x, "fc1", step(Step::kFc1)), c_.activation, c_.gelu == GeluKind::kTanh, step(act));
+    return dropout(linear(dropout(hidden, "drop1"), "fc2", step(Step::kFc2)), "drop2");
   }
 
   // Multihead attention pooling: a learned query attends to all patches, then an MLP with a residual.
@@ -217,7 +223,7 @@ class VitRecorder {
     const ValueId q = linear(param("latent"), "q");
     const ValueId kv = linear(x, "kv");
     ValueId y = linear(b_.add<AttentionOp>({q, kv}, "softmax"), "proj");
-    y = b_.add<AddOp>({y, mlp(norm(y, "norm"))}, "residual");
+    y = b_.add<AddOp>({y, mlp(norm(y, "norm", Step::kNone))}, "residual");
     return b_.add<SelectTokenOp>({y}, "select", 0);
   }
 
@@ -249,7 +255,8 @@ class VitRecorder {
   };
   Pooled pool_heads(ValueId tokens) {
     Pooled pooled{pool(tokens), c_.distilled ? select(tokens, 1) : -1};
-    if (c_.norm_place == NormPlace::kAfterPool) pooled.feature = norm(pooled.feature, "fc_norm");
+    if (c_.norm_place == NormPlace::kAfterPool)
+      pooled.feature = norm(pooled.feature, "fc_norm", Step::kLastNorm);
     if (c_.pre_logits) {
       const Builder::Scope scope(b_, "pre_logits");
       pooled.feature = activate(linear(pooled.feature, "fc"), c_.pre_logits_act, false);

@@ -5,7 +5,7 @@
 // so.
 #pragma once
 
-#include "graph/op.h"
+#include "graph/program.h"
 
 namespace vitrail {
 
@@ -36,7 +36,7 @@ class FusedOp : public Op {
   struct Member {
     OpPtr op;
     std::vector<Source> sources;
-    std::string name = {};  // of the original node: seeds randomness, labels reports
+    ModelStep step = ModelStep::kNone;  // of the original node, for reports
   };
 
   static constexpr int kNone = -1;

@@ -13,6 +13,14 @@ TensorDesc loss_scale_desc() {
   return {DType::kF64, {{'Z', 1}}};
 }
 
+namespace {
+
+ValueId gradient_sum(Builder& b, const TrainedParam& p) {
+  return b.state(gradient_name(p.name), p.desc, Category::kGradients, p.name);
+}
+
+}  // namespace
+
 UpdateSite::UpdateSite(Builder& builder, const TrainedParam& param, const OptimConfig& config,
                        ValueId control)
     : builder_(builder), param_(param), config_(config), control_(control) {}
@@ -23,7 +31,7 @@ UpdateScale UpdateSite::scale() const {
 
 ValueId UpdateSite::state(const char* suffix, DType dtype) {
   return builder_.state("optim/" + param_.name + "/" + suffix, {dtype, param_.desc.shape},
-                        Category::kOptimizer);
+                        Category::kOptimizer, param_.name);
 }
 
 ValueId UpdateSite::first_moment() {
@@ -31,8 +39,7 @@ ValueId UpdateSite::first_moment() {
 }
 
 void UpdateSite::add(OpPtr op, const std::vector<ValueId>& states) {
-  std::vector<ValueId> ins = {builder_.parameter(param_.name, param_.desc),
-                              builder_.state(gradient_name(param_.name), param_.desc, Category::kGradients)};
+  std::vector<ValueId> ins = {builder_.parameter(param_.name, param_.desc), gradient_sum(builder_, param_)};
   ins.insert(ins.end(), states.begin(), states.end());
   ins.push_back(control_);
   builder_.add_all(std::move(op), std::move(ins), param_.name);
@@ -44,8 +51,7 @@ ValueId record_control(Builder& b, const std::vector<TrainedParam>& params, cons
                        const LossScaleRule& scale, ValueId hyper) {
   std::vector<ValueId> sums;
   sums.reserve(params.size());
-  for (const TrainedParam& p : params)
-    sums.push_back(b.state(gradient_name(p.name), p.desc, Category::kGradients));
+  for (const TrainedParam& p : params) sums.push_back(gradient_sum(b, p));
   const ValueId squares = b.add<SquareSumOp>(sums, "square_sum");
   std::vector<ValueId> ins = {
       squares, hyper, b.state(kLossScaleState, loss_scale_desc(), Category::kOptimizer),
@@ -70,7 +76,7 @@ void record_update(Builder& b, const std::vector<TrainedParam>& params, const Op
     UpdateSite site(b, p, c, control);
     optimizer.record(site);
     if (c.ema_decay > 0)
-      b.add_all<EmaUpdateOp>({b.state(ema_name(p.name), p.desc, Category::kOptimizer),
+      b.add_all<EmaUpdateOp>({b.state(ema_name(p.name), p.desc, Category::kOptimizer, p.name),
                               b.parameter(p.name, p.desc), hyper, control},
                              p.name + ".ema", c.ema_warmup);
   }

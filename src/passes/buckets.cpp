@@ -14,12 +14,6 @@ namespace vitrail {
 
 namespace {
 
-std::string parameter_of(const std::string& sum) {
-  const std::string prefix = gradient_name("");
-  VT_CHECK(sum.starts_with(prefix), "%s is no gradient sum", sum.c_str());
-  return sum.substr(prefix.size());
-}
-
 int64_t stepped(int64_t elems) {
   return static_cast<int64_t>(round_up(static_cast<uint64_t>(elems), kBucketStep));
 }
@@ -69,7 +63,8 @@ std::vector<Bucket> make_buckets(const Program& program, const std::map<std::str
     Bucket& bucket = open[{axes, by_block ? last_block : 0}];
     bucket.axes = axes;
     bucket.dtype = sum.desc.dtype;
-    bucket.members.push_back({parameter_of(sum.name), sum.desc, bucket.elems});
+    VT_CHECK(!sum.owner.empty(), "%s is no gradient sum", sum.name.c_str());
+    bucket.members.push_back({sum.owner, sum.desc, bucket.elems});
     bucket.elems += stepped(sum.desc.elems());
     filled[axes] += static_cast<size_t>(stepped(usual_elems(sum.desc, tensor_ranks))) * size_of(bucket.dtype);
     if (by_block || filled[axes] < bucket_bytes) continue;

@@ -71,10 +71,11 @@ class Differentiator : public GradRecorder {
               .phase = Phase::kBackward,
               .block = node_->block,
               .part = node_->part,
+              .step = node_->step,
               .where = node_->where};
     for (TensorDesc& out : node.op->infer(program_.descs(node.ins))) {
       node.outs.push_back(static_cast<ValueId>(program_.values.size()));
-      program_.values.push_back({node.name, std::move(out), ValueKind::kComputed});
+      program_.values.push_back({.name = node.name, .desc = std::move(out), .step = node.step});
     }
     program_.nodes.push_back(std::move(node));
     return program_.nodes.back().outs;
@@ -84,10 +85,12 @@ class Differentiator : public GradRecorder {
     const auto [sum, fresh] = sums_.try_emplace(parameter, static_cast<ValueId>(program_.values.size()));
     if (fresh) {
       const Value& value = program_.values[parameter];
-      program_.values.push_back({gradient_name(value.name),
-                                 {accumulator_dtype(value.desc.dtype), value.desc.shape},
-                                 ValueKind::kState,
-                                 Category::kGradients});
+      Value fresh_sum{gradient_name(value.name),
+                      {accumulator_dtype(value.desc.dtype), value.desc.shape},
+                      ValueKind::kState,
+                      Category::kGradients};
+      fresh_sum.owner = value.name;
+      program_.values.push_back(std::move(fresh_sum));
     }
     append(std::make_shared<AccumulateOp>(), {sum->second, gradient}, program_.values[sum->second].name);
   }

@@ -109,21 +109,13 @@ class UpdateDistributor {
     return static_cast<ValueId>(result_.values.size()) - 1;
   }
 
-  // The parameter that a value of optimizer state belongs to: "optim/P/m".
-  static std::string owner_of(const std::string& state) {
-    const size_t first = state.find('/'), last = state.rfind('/');
-    return state.starts_with("optim/") && last > first ? state.substr(first + 1, last - first - 1) : "";
-  }
-
   // Replaces a value by the range of its elements that this rank owns.
   void take_window(Value& value) {
     if (!value.persistent()) return;
-    const std::string& name = value.name;
-    if (const auto window = zero_.window(owner_of(name))) return flatten(value, *window);
     if (!value.container.empty()) return take_gradient(value);
-    const auto place = zero_.find(name);
-    if (!place) {
-      if (const auto window = zero_.window(name)) flatten(value, *window);  // a master beside its copy
+    const auto place = zero_.find(value.name);
+    if (!place) {  // the state of an optimizer, or a master beside its copy
+      if (const auto window = zero_.window(value.owner)) flatten(value, *window);
       return;
     }
     const OwnRange window = place->member->window;
@@ -136,7 +128,7 @@ class UpdateDistributor {
 
   void take_gradient(Value& value) {
     const Bucket& bucket = bucket_of(value.container);
-    const OwnRange window = *zero_.window(value.name.substr(gradient_name("").size()));
+    const OwnRange window = *zero_.window(value.owner);
     value.container_offset += window.begin;
     if (zero_.shares_gradients())
       value.container_offset -= bucket.pieces(how_.mesh.size(Axis::kData))[static_cast<size_t>(rank())];

@@ -259,6 +259,7 @@ class Fuser {
     node.where = gemm.where;
     node.block = gemm.block;
     node.part = gemm.part;
+    node.step = gemm.step;
     node.ins.clear();
     std::vector<FusedOp::Member> members;
     for (size_t m = 0; m < group.members.size(); ++m) {
@@ -269,7 +270,7 @@ class Fuser {
         if (!flows) node.ins.push_back(id);
         sources.push_back(flows ? made_by(static_cast<int>(m) - 1) : static_cast<int>(node.ins.size()) - 1);
       }
-      members.push_back({member.op, std::move(sources), member.name});
+      members.push_back({member.op, std::move(sources), member.step});
     }
     if (group.kept != FusedOp::kNone) node.outs.push_back(program_.nodes[group.members[group.kept]].outs[0]);
     node.op = std::make_shared<FusedOp>(std::move(members), group.kept);

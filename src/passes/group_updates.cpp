@@ -41,6 +41,7 @@ Program group_updates(const Program& program, const KindRule& grouped, GroupAt p
     }
     many.op = std::make_shared<GroupedOp>(std::move(parts));
     many.name = many.op->kind();
+    many.step = ModelStep::kNone;
     if (const std::string_view bucket = key_of(node).second; !bucket.empty())
       many.name += " " + std::string(bucket);
     result.nodes.push_back(std::move(many));

@@ -26,15 +26,6 @@ Program read_copies(Program program, std::vector<std::pair<std::string, std::str
   return program;
 }
 
-std::string owner_of(std::string value) {
-  value = value.substr(0, value.find('#'));
-  value = value.substr(0, value.find('@'));
-  for (const char* prefix : {"grad/", "ema/"})
-    if (value.starts_with(prefix)) return value.substr(std::string(prefix).size());
-  const size_t first = value.find('/'), last = value.rfind('/');
-  return value.starts_with("optim/") && last > first ? value.substr(first + 1, last - first - 1) : value;
-}
-
 Program program_of(const Program& source, const std::vector<Node>& nodes) {
   Program result;
   std::map<ValueId, ValueId> taken;

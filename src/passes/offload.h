@@ -25,10 +25,6 @@ struct UpdateParts {
 // Throws Error(kConfig) for an optimizer whose ranks exchange values in the middle of an update.
 UpdateParts split_update(const Program& update);
 
-// The parameter that a persistent value belongs to: of "grad/P", "optim/P/m", "ema/P", "P@bf16", "P@bf16#own"
-// and P itself it is P.
-std::string owner_of(std::string value);
-
 // Returns a program of some nodes of another, with the values that they use.
 Program program_of(const Program& source, const std::vector<Node>& nodes);
 

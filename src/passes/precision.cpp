@@ -99,8 +99,9 @@ class Lowering {
               .phase = node ? node->phase : Phase::kForward,
               .block = node ? node->block : -1,
               .part = node ? node->part : ModelPart::kNone,
+              .step = step_between(out_program().values[id], node ? node->step : ModelStep::kNone),
               .where = node ? node->where : SourceLine{}};
-    out_program().values.push_back({cast.name, {dtype, desc(id).shape}, ValueKind::kComputed});
+    out_program().values.push_back({.name = cast.name, .desc = {dtype, desc(id).shape}, .step = cast.step});
     found->second = cast.outs[0];
     out_program().nodes.push_back(std::move(cast));
     return found->second;

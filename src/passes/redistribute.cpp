@@ -76,10 +76,11 @@ ValueId DistributedValues::append(OpPtr op, ValueId in, const char* suffix, cons
             .phase = reader.phase,
             .block = reader.block,
             .part = reader.part,
+            .step = step_between(program_.values[in], reader.step),
             .where = reader.where};
   const TensorDesc desc = node.op->infer(program_.descs(node.ins))[0];
   whole_.push_back(whole_[static_cast<size_t>(in)]);
-  node.outs.push_back(add_value({node.name, desc, ValueKind::kComputed}, layout, reader.block));
+  node.outs.push_back(add_value({.name = node.name, .desc = desc, .step = node.step}, layout, reader.block));
   program_.nodes.push_back(std::move(node));
   return program_.nodes.back().outs[0];
 }

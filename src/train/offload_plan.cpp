@@ -13,7 +13,7 @@ namespace vitrail {
 namespace {
 
 bool is_gradient(const Value& value) {
-  return value.persistent() && value.name.starts_with(gradient_name(""));
+  return value.persistent() && value.category == Category::kGradients && !value.owner.empty();
 }
 bool is_copy(const Value& value) {
   return value.kind == ValueKind::kState && value.category == Category::kParameters;
@@ -75,9 +75,9 @@ class OffloadPlanner {
 
   void find_values() {
     for (const Value& value : programs_.update.values)
-      if (is_gradient(value)) gradients_.emplace(owner_of(value.name), layout_->place(value));
+      if (is_gradient(value)) gradients_.emplace(value.owner, layout_->place(value));
     for (const Value& value : programs_.refresh.values)
-      if (is_copy(value)) copies_[owner_of(value.name)] = &value;
+      if (is_copy(value)) copies_[value.owner] = &value;
   }
 
   // Trained parameters follow each other as their gradients do on the device; frozen ones come behind them.
@@ -107,15 +107,13 @@ class OffloadPlanner {
 
   void lay_out(const Members& members) {
     std::vector<const PersistentValue*> gradients, copies;
-    std::vector<std::string> names;
-    for (const std::string& name : members)
-      if (const auto found = gradients_.find(name); found != gradients_.end())
-        gradients.push_back(&found->second);
-    std::sort(gradients.begin(), gradients.end(),
-              [](const auto* a, const auto* b) { return a->offset < b->offset; });
-    for (const PersistentValue* value : gradients) names.push_back(owner_of(value->name));
-    for (const std::string& name : members)
-      if (!gradients_.contains(name)) names.push_back(name);
+    std::vector<std::string> names(members.begin(), members.end());
+    const auto frozen = std::stable_partition(
+        names.begin(), names.end(), [&](const std::string& name) { return gradients_.contains(name); });
+    std::sort(names.begin(), frozen, [&](const std::string& a, const std::string& b) {
+      return gradients_.at(a).offset < gradients_.at(b).offset;
+    });
+    for (auto name = names.begin(); name != frozen; ++name) gradients.push_back(&gradients_.at(*name));
     std::erase_if(names, [&](const std::string& name) {
       const auto found = copies_.find(name);
       return found == copies_.end() || stays(*found->second);
@@ -150,7 +148,7 @@ class OffloadPlanner {
   std::optional<ExecutionPlan> planned(const Program& program, size_t bucket) {
     std::vector<Node> nodes;
     for (const Node& node : program.nodes)
-      if (buckets_[bucket].contains(owner_of(program.values[static_cast<size_t>(node.ins[0])].name)))
+      if (buckets_[bucket].contains(program.values[static_cast<size_t>(node.ins[0])].owner))
         nodes.push_back(node);
     if (nodes.empty()) return std::nullopt;
     Program own = program_of(program, nodes);

@@ -52,6 +52,7 @@ ValueId record_loss(Builder& b, const StepConfig& config, const VitValues& vit) 
   // Without a teacher, the loss of a distilled model is that of its output: the average of its two heads.
   const ValueId answer =
       alone && vit.distilled >= 0 ? b.add<AverageOp>({vit.logits, vit.distilled}, "logits") : vit.logits;
+  const Builder::Scope step(b, ModelStep::kLoss);
   const ValueId own = b.add<CrossEntropyOp>({answer, targets}, "loss", config.loss);
   if (alone) return own;
   const ValueId teacher = b.input("teacher", logits);
@@ -88,7 +89,7 @@ Program record_update_program(const StepConfig& config,
     const auto found = trained.find(master);
     if (found == trained.end()) continue;
     const TensorDesc& desc = *found->second;
-    const ValueId target = b.state(copy, {copy_dtype(copy), desc.shape}, Category::kParameters);
+    const ValueId target = b.state(copy, {copy_dtype(copy), desc.shape}, Category::kParameters, master);
     b.add_all<CopyIntoOp>({target, b.parameter(master, desc)}, copy);
   }
   return b.finish();
@@ -106,9 +107,9 @@ Program record_refresh(const StepConfig& config,
   for (const auto& [master, copy] : copies) {
     if (average && !trained.contains(master)) continue;
     const TensorDesc desc{config.master, shapes.at(master)};
-    const ValueId target = b.state(copy, {copy_dtype(copy), desc.shape}, Category::kParameters);
+    const ValueId target = b.state(copy, {copy_dtype(copy), desc.shape}, Category::kParameters, master);
     const ValueId source =
-        average ? b.state(ema_name(master), desc, Category::kOptimizer) : b.parameter(master, desc);
+        average ? b.state(ema_name(master), desc, Category::kOptimizer, master) : b.parameter(master, desc);
     b.add_all<CopyIntoOp>({target, source}, copy);
   }
   return b.finish();
@@ -141,7 +142,11 @@ Program record_eval(const StepConfig& config, bool average, Rewrites rewrites, c
     const std::unordered_set<std::string_view> trained = names_of(config.trained);
     for (Value& value : program.values)
       if (value.kind == ValueKind::kParameter && trained.contains(value.name))
-        value = {ema_name(value.name), value.desc, ValueKind::kState, Category::kOptimizer};
+        value = {.name = ema_name(value.name),
+                 .desc = value.desc,
+                 .kind = ValueKind::kState,
+                 .category = Category::kOptimizer,
+                 .owner = value.name};
   }
   return inference_program(std::move(program), rewrites, {}, zero);
 }
@@ -207,6 +212,7 @@ MicroProgram record_micro(const StepConfig& config, const RewriteTraits& traits,
   b.output("loss", loss);
   b.output("logits", vit.logits);
   ValueId seed = b.input("weights", b.desc(loss));
+  const Builder::Scope step(b, ModelStep::kLoss);
   const TensorDesc sums{DType::kF64, b.desc(loss).shape};
   b.add_all<LossSumOp>({b.state(kLossSums, sums, Category::kGradients), loss, seed}, "loss_sum");
   if (config.loss_scale.dynamic || config.loss_scale.initial != 1)

@@ -31,7 +31,7 @@ TensorDesc rows(int64_t count, Dim width, DType type = kHalf) {
 // x . w^T and what follows it.
 Sketch gemm(std::vector<FusedOp::Member> after, std::vector<TensorDesc> beside, DType type = kHalf,
             int64_t count = 3000, int kept = FusedOp::kNone) {
-  std::vector<FusedOp::Member> members = {{make<LinearOp>(), {0, 1}, ""}};
+  std::vector<FusedOp::Member> members = {{make<LinearOp>(), {0, 1}}};
   members.insert(members.end(), after.begin(), after.end());
   std::vector<TensorDesc> ins = {rows(count, kWidth, type), {type, {kHidden, kWidth}}};
   ins.insert(ins.end(), beside.begin(), beside.end());
@@ -40,20 +40,19 @@ Sketch gemm(std::vector<FusedOp::Member> after, std::vector<TensorDesc> beside, 
 
 // The gradient of a linear and of the gelu before it.
 Sketch slope(int64_t count, bool sums = false, bool tanh_form = false) {
-  return {make<FusedOp>(std::vector<FusedOp::Member>{
-              {make<LinearDxOp>(), {0, 1}, ""}, {make<GeluGradOp>(tanh_form, sums), {2, made_by(0)}, ""}}),
+  return {make<FusedOp>(std::vector<FusedOp::Member>{{make<LinearDxOp>(), {0, 1}},
+                                                     {make<GeluGradOp>(tanh_form, sums), {2, made_by(0)}}}),
           {rows(count, kHidden), {kHalf, {kHidden, kWidth}}, rows(count, kWidth)}};
 }
 
 // The same by a slope that was kept.
 Sketch kept_slope(int64_t count) {
-  return {make<FusedOp>(std::vector<FusedOp::Member>{{make<LinearDxOp>(), {0, 1}, ""},
-                                                     {make<GeluSlopeGradOp>(true), {2, made_by(0)}, ""}}),
+  return {make<FusedOp>(std::vector<FusedOp::Member>{{make<LinearDxOp>(), {0, 1}},
+                                                     {make<GeluSlopeGradOp>(true), {2, made_by(0)}}}),
           {rows(count, kHidden), {kHalf, {kHidden, kWidth}}, rows(count, kWidth)}};
 }
 
-const FusedOp::Member kBias{make<BiasOp>(), {made_by(0), 2}, ""},
-    kGelu{make<GeluOp>(false), {made_by(1)}, ""};
+const FusedOp::Member kBias{make<BiasOp>(), {made_by(0), 2}}, kGelu{make<GeluOp>(false), {made_by(1)}};
 const DeviceInfo kH200 = planned_cuda_device("H200", 90, 132);
 
 const Kernel& listed(const Sketch& node, std::string_view name) {
@@ -66,11 +65,9 @@ std::string chosen(const Sketch& node, const DeviceInfo& device = kH200) {
 }
 
 TEST(CudaHopper, TakesGemmsOf16BitsAndWhatItsEndingsDo) {
-  const FusedOp::Member add{make<AddOp>(), {3, made_by(1)}, ""};
-  const FusedOp::Member scale{make<ScaleOp>(), {made_by(1), 3}, ""},
-      add_scaled{make<AddOp>(), {4, made_by(2)}, ""};
-  const FusedOp::Member tanh{make<GeluOp>(true), {made_by(1)}, ""},
-      add_gelu{make<AddOp>(), {3, made_by(2)}, ""};
+  const FusedOp::Member add{make<AddOp>(), {3, made_by(1)}};
+  const FusedOp::Member scale{make<ScaleOp>(), {made_by(1), 3}}, add_scaled{make<AddOp>(), {4, made_by(2)}};
+  const FusedOp::Member tanh{make<GeluOp>(true), {made_by(1)}}, add_gelu{make<AddOp>(), {3, made_by(2)}};
   const TensorDesc x = rows(3000, kHidden), row{kHalf, {kHidden}}, full_row{kFull, {kHidden}};
   const struct {
     const char* name;
@@ -85,8 +82,8 @@ TEST(CudaHopper, TakesGemmsOf16BitsAndWhatItsEndingsDo) {
       {"scale and residual", gemm({kBias, scale, add_scaled}, {row, full_row, x}), ""},
       {"one row", gemm({kBias, kGelu}, {row}, kHalf, 1), ""},
       {"gelu of what is kept", gemm({kBias, kGelu}, {row}, kHalf, 3000, 1), ""},
-      {"gelu and its slope", gemm({kBias, {make<GeluSlopeOp>(false), {made_by(1)}, ""}}, {row}), ""},
-      {"gelu and slope of the tanh form", gemm({kBias, {make<GeluSlopeOp>(true), {made_by(1)}, ""}}, {row}),
+      {"gelu and its slope", gemm({kBias, {make<GeluSlopeOp>(false), {made_by(1)}}}, {row}), ""},
+      {"gelu and slope of the tanh form", gemm({kBias, {make<GeluSlopeOp>(true), {made_by(1)}}}, {row}),
        "has the erf form of the gelu only"},
       {"slope of a gelu", slope(3000), ""},
       {"slope that was kept", kept_slope(3000), ""},

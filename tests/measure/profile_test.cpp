@@ -7,7 +7,9 @@
 #include "base/error.h"
 #include "measure/profile_page.h"
 #include "measure/profile_table.h"
+#include "models/vit_params.h"
 #include "telemetry/page_fault.h"
+#include "train/step_plan.h"
 
 namespace vitrail {
 namespace {
@@ -19,19 +21,72 @@ VitConfig small_config() {
   return config;
 }
 
+// A model with every step there is, and what training adds to it in bf16, before nodes are fused.
+Program recorded_with_everything() {
+  StepConfig config;
+  config.model = small_config();
+  config.model.mlp = 16, config.model.depth = 2, config.model.classes = 5, config.model.registers = 2;
+  config.model.layer_scale = config.model.qk_norm = config.model.distilled = true;
+  config.micro_batch = 2;
+  config.dropout = config.drop_path = 0.1;
+  config.distill.kind = DistillKind::kSoft;
+  config.precision.compute = DType::kBF16;
+  config.loss_scale.dynamic = true;
+  for (const ParamSpec& spec : vit_params(config.model))
+    config.trained.push_back({.name = spec.name, .desc = {DType::kF32, spec.shape}});
+  Program program;
+  record_micro(config, {}, [&](std::string_view pass, const Program& after) {
+    if (pass == "precision") program = after;
+  });
+  return program;
+}
+
+// The row in which a node is counted.
+std::string row_with(const Program& program, const std::string& name, ProfileBy by) {
+  ExecutionPlan plan;
+  for (const Node& node : program.nodes)
+    if (node.name == name) plan.program.nodes = {node};
+  plan.program.values = program.values;
+  plan.choices.resize(plan.program.nodes.size());
+  const std::vector<ProfileRow> rows = profile_rows(plan, std::vector<NodeTime>(1, {0.5, 5}), by);
+  return rows.size() == 1 ? rows[0].name : "no node " + name;
+}
+
 TEST(Profile, NodesBelongToPartsAndOperations) {
-  const std::pair<const char*, const char*> parts[] = {
-      {"patch_embed.bias", "embeddings"}, {"blocks.11.norm1", "layer norm 1"},
-      {"blocks.0.attn.qkv", "attention"}, {"blocks.0.attn.residual", "residual 1"},
-      {"blocks.3.mlp.fc2", "MLP"},        {"blocks.3.mlp.residual", "residual 2"},
-      {"norm", "last layer norm"},        {"head", "pooling and head"},
-      {"pos_drop", "embeddings"},         {"cls_token", "embeddings"},
-      {"dist_token", "embeddings"},       {"reg_token", "embeddings"},
-      {"images.bf16", "embeddings"},      {"loss.share", "loss"},
-      {"distill.share", "loss"},          {"student", "loss"}};
-  for (const auto& [node, part] : parts) EXPECT_EQ(part_of(node), part) << node;
-  for (const char* norm : {"q_norm", "k_norm"})
-    EXPECT_EQ(fine_part_of(strf("blocks.3.attn.%s.weight", norm)), "qkv") << norm;
+  const std::pair<const char*, const char*> parts[] = {{"patch_embed.bias", "embeddings"},
+                                                       {"pos_drop", "embeddings"},
+                                                       {"grad/cls_token", "embeddings"},
+                                                       {"grad/dist_token", "embeddings"},
+                                                       {"grad/reg_token", "embeddings"},
+                                                       {"images.bf16", "embeddings"},
+                                                       {"blocks.1.norm1", "layer norm 1"},
+                                                       {"blocks.0.attn.qkv", "attention"},
+                                                       {"blocks.0.attn.drop", "attention"},
+                                                       {"blocks.0.attn.residual", "residual 1"},
+                                                       {"blocks.1.ls1", "residual 1"},
+                                                       {"grad/blocks.1.ls2.gamma", "residual 2"},
+                                                       {"blocks.1.mlp.fc2.dx", "MLP"},
+                                                       {"blocks.1.mlp.drop1", "MLP"},
+                                                       {"blocks.0.mlp.residual", "residual 2"},
+                                                       {"norm", "last layer norm"},
+                                                       {"head", "pooling and head"},
+                                                       {"logits", "pooling and head"},
+                                                       {"loss.share", "loss"},
+                                                       {"distill.share", "loss"},
+                                                       {"student.dx", "loss"},
+                                                       {"loss_scale", "loss"}};
+  const Program program = recorded_with_everything();
+  for (const auto& [node, part] : parts) EXPECT_EQ(row_with(program, node, ProfileBy::kPart), part) << node;
+  const std::pair<const char*, const char*> steps[] = {
+      {"grad/blocks.1.attn.q_norm.weight", "qkv"},
+      {"grad/blocks.1.attn.k_norm.weight", "qkv"},
+      {"blocks.0.attn.qkv.bias", "qkv"},
+      {"blocks.0.attn.softmax", "scores + softmax + context"},
+      {"blocks.0.attn.proj.dw", "projection"},
+      {"blocks.0.attn.drop", "attention"},
+      {"blocks.1.mlp.gelu.dx", "GELU"},
+      {"blocks.1.mlp.drop2", "MLP"}};
+  for (const auto& [node, step] : steps) EXPECT_EQ(row_with(program, node, ProfileBy::kFine), step) << node;
   EXPECT_EQ(operation_of("blocks.11.mlp.fc1"), "blocks.*.mlp.fc1");
   EXPECT_EQ(operation_of("fc1"), "fc1");
 }

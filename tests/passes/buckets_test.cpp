@@ -30,9 +30,9 @@ Sums sums_of(const std::vector<int64_t>& sizes) {
   Layout partial;
   partial[Axis::kData].kind = Placed::kPartial;
   for (size_t i = 0; i < sizes.size(); ++i) {
-    const std::string name = gradient_name("w" + std::to_string(i));
+    const std::string parameter = "w" + std::to_string(i), name = gradient_name(parameter);
     const TensorDesc desc{DType::kF32, {{'W', sizes[i]}}};
-    const ValueId sum = b.state(name, desc, Category::kGradients);
+    const ValueId sum = b.state(name, desc, Category::kGradients, parameter);
     b.add_all<AccumulateOp>({sum, b.input("d" + std::to_string(i), desc)}, name);
     sums.gradients[name] = partial;
   }

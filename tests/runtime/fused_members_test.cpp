@@ -23,7 +23,7 @@ Program gemm_and_tanh(bool fused) {
   const auto linear = std::make_shared<LinearOp>();
   const auto tanh = std::make_shared<TanhOp>();
   if (fused) {
-    const std::vector<FusedOp::Member> members = {{linear, {0, 1}, "product"}, {tanh, {made_by(0)}, "tanh"}};
+    const std::vector<FusedOp::Member> members = {{linear, {0, 1}}, {tanh, {made_by(0)}}};
     b.output("y", b.add<FusedOp>({x, w}, "both", members));
   } else {
     b.output("y", b.add(tanh, {b.add(linear, {x, w}, "product")}, "tanh"));

@@ -97,8 +97,7 @@ TEST(Judge, RefusesResultsOfAnotherLength) {
 TEST(ResultNoise, ABiasThatIsRoundedMayMoveTheResult) {
   const TensorDesc x{DType::kBF16, {{'B', 1}, {'D', 2}}}, w{DType::kBF16, {{'F', 1}, {'D', 2}}},
       bias{DType::kF32, {{'F', 1}}};
-  const FusedOp op({{std::make_shared<LinearOp>(), {0, 1}, "product"},
-                    {std::make_shared<BiasOp>(), {made_by(0), 2}, "bias"}});
+  const FusedOp op({{std::make_shared<LinearOp>(), {0, 1}}, {std::make_shared<BiasOp>(), {made_by(0), 2}}});
   const double large = 100;
   const std::vector<TensorDesc> descs = {x, w, bias};
   const std::vector<Known> ins = {{x.shape, {0, 0}}, {w.shape, {0, 0}}, {bias.shape, {large}}};
