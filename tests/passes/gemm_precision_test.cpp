@@ -36,8 +36,8 @@ TEST(ReduceGemms, ChangesTheFourGemmsOfEveryBlockAndNoOther) {
 }
 
 TEST(ReduceGemms, FusionTakesTheSameNeighboursAndKeepsTheArithmetic) {
-  const Program exact = fuse(record_vit(tiny(), {})),
-                reduced = fuse(gemm_precision(record_vit(tiny(), {}), Arithmetic::kBF16));
+  const Program exact = inference_after("fuse", record_vit(tiny(), {})),
+                reduced = inference_after("fuse", record_vit(tiny(), {}), {.arithmetic = Arithmetic::kBF16});
   ASSERT_EQ(reduced.nodes.size(), exact.nodes.size());
   int told = 0;
   for (size_t i = 0; i < exact.nodes.size(); ++i) {
@@ -69,13 +69,15 @@ TEST(ReduceGemms, ProductsOfOneArithmeticMayFormChains) {
       .norms = nullptr, .chains = [](const Op& gemm) { return arithmetic_of(gemm) == Arithmetic::kFp8; }};
   const auto kinds = [&](Arithmetic arithmetic) {
     std::map<std::string, int> counts;
-    for (const Node& node : fuse(gemm_precision(record_vit(tiny(), {}), arithmetic), options).nodes)
+    const Rewrites rewrites{.arithmetic = arithmetic, .traits = options};
+    for (const Node& node : inference_after("fuse", record_vit(tiny(), {}), rewrites).nodes)
       ++counts[std::string(node.op->kind())];
     return counts;
   };
   EXPECT_EQ(kinds(Arithmetic::kFp8)["linear+bias+gelu+linear+bias+add"], 2);
   EXPECT_EQ(kinds(Arithmetic::kExact)["linear+bias+gelu"], 2);
-  const Program training = fuse(record_step(tiny(), {}, nullptr, Arithmetic::kFp8), options);
+  const Program training =
+      step_after("fuse", tiny(), {.arithmetic = Arithmetic::kFp8, .join = false, .traits = options});
   for (const Node& node : training.nodes)  // the gradient of fc2's weight reads what the gelu makes
     EXPECT_EQ(node.op->kind().find("gelu+linear"), std::string_view::npos);
 }

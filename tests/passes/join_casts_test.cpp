@@ -3,15 +3,16 @@
 #include "ops/elementwise.h"
 #include "ops/layernorm.h"
 #include "passes/passes.h"
-#include "passes/precision.h"
 #include "tiny_training.h"
 
 namespace vitrail {
 namespace {
 
 Program low_step(DType residual, Recompute level = Recompute::kNone) {
-  Program low = precision(record_step(tiny_vit(2)), {.compute = DType::kBF16, .residual = residual}).program;
-  return fuse(join_row_sums(join_residuals(recompute(std::move(low), {.level = level}))));
+  return step_after("fuse", tiny_vit(2),
+                    {.precision = {.compute = DType::kBF16, .residual = residual},
+                     .recompute = {.level = level},
+                     .traits = {.few_launches = true}});
 }
 
 std::vector<std::string> names_of(const Program& program, std::string_view kind) {

@@ -41,7 +41,8 @@ TEST(JoinResiduals, AddsTheResidualWhereTheNormsGradientIsMade) {
 TEST(JoinResiduals, TwoABlockWhateverIsRecomputedOrDropped) {
   for (const RecomputeOptions& again : {RecomputeOptions{}, {Recompute::kMlp}, {Recompute::kBlock, 2}})
     for (double drop_path : {0.0, 0.2}) {
-      const Program apart = recompute(record_step(tiny_vit(3), {.batch = 2, .drop_path = drop_path}), again);
+      const Program apart =
+          step_after("recompute", tiny_vit(3), {.recompute = again}, {.batch = 2, .drop_path = drop_path});
       const Program joined = join_residuals(apart);
       EXPECT_EQ(apart.nodes.size() - joined.nodes.size(), 6u);
       EXPECT_EQ(to_string(join_residuals(joined)), to_string(joined)) << "there is nothing left to join";

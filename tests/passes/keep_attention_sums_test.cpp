@@ -62,7 +62,7 @@ TEST(KeepAttentionSums, AnOutputThatIsNotKeptAnywayIsNotKept) {
 }
 
 TEST(KeepAttentionSums, OfARecomputedBlockTheSecondAttentionKeeps) {
-  const Program again = recompute(record_step(pooled(1)), {.level = Recompute::kBlock});
+  const Program again = step_after("recompute", pooled(1), {.recompute = {.level = Recompute::kBlock}});
   const Program after = keep_attention_sums(again, kAlways);
   const Node& kept = node_of(after, "attention_sums", Phase::kBackward);
   EXPECT_EQ(node_of(after, "attention_sums_grad", Phase::kBackward).ins[2], kept.outs[1]);

@@ -13,7 +13,8 @@ namespace {
 const KernelRule kAnyKernel = [](const Op&, DescSpan) { return true; };
 
 Program summed_step(int64_t depth, Recompute level = Recompute::kNone) {
-  return join_row_sums(recompute(record_step(tiny_vit(depth)), {.level = level}));
+  return step_after("join_row_sums", tiny_vit(depth),
+                    {.recompute = {.level = level}, .join = false, .traits = {.few_launches = true}});
 }
 
 const Node& keeping_gelu(const Program& program, const Node& grad) {

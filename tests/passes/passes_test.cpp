@@ -10,7 +10,6 @@
 #include "ops/layernorm.h"
 #include "ops/linear.h"
 #include "passes/passes.h"
-#include "passes/precision.h"
 #include "tiny_training.h"
 
 namespace vitrail {
@@ -80,10 +79,11 @@ TEST(Fuse, TheAttentionOfOneTokenTakesItsGemmInWhenAsked) {
   VitConfig normed = tiny_vit(1);
   normed.qk_norm = true;
   EXPECT_EQ(count(fuse(record_vit(normed), options), "attention"), 1u) << "keys are not linear in the tokens";
-  const Program rounded = gemm_precision(record_vit(tiny_vit(1)), Arithmetic::kInt8);
-  EXPECT_EQ(count(fuse(rounded, options), "attention"), 1u) << "its GEMM is one of rounded rows";
+  const Rewrites int8{.arithmetic = Arithmetic::kInt8, .traits = options};
+  EXPECT_EQ(count(inference_after("fuse", record_vit(tiny_vit(1)), int8), "attention"), 1u)
+      << "its GEMM is one of rounded rows";
   const PrecisionOptions half{.compute = DType::kBF16, .residual = DType::kBF16, .keep_masters = false};
-  const Program halves = precision(record_vit(tiny_vit(1)), half).program;
+  const Program halves = inference_after("precision", record_vit(tiny_vit(1)), {.precision = half});
   EXPECT_EQ(count(fuse(halves, options), "attention"), 1u) << "its values are rounded to 16 bits";
   const Program trained = fuse(record_step(tiny_vit(1)), options);
   EXPECT_EQ(count(trained, "attention"), 1u) << "the gradient reads queries, keys and values";
@@ -121,7 +121,7 @@ TEST(Fuse, JoinsTokensWithTheirPositionsWhereThereIsAKernel) {
   for (const DType residual : {DType::kF32, DType::kBF16}) {
     const PrecisionOptions narrow{.compute = DType::kBF16, .residual = residual, .keep_masters = false};
     const std::string joined = residual == DType::kF32 ? "concat_tokens+bias" : "concat_tokens+cast+bias";
-    const Program low = precision(record_vit(tiny()), narrow).program;
+    const Program low = inference_after("precision", record_vit(tiny()), {.precision = narrow});
     EXPECT_EQ(count(fuse(low, {.positions = true}), joined), 1u);
     EXPECT_EQ(count(fuse(low), joined), 0u);
   }
@@ -186,7 +186,7 @@ TEST(Fuse, NodesAndTheirClonesAreFusedAlike) {
   };
   const RewriteTraits options{.first_attention = true};
   for (const RecomputeOptions& again : {RecomputeOptions{Recompute::kMlp}, {Recompute::kBlock}}) {
-    const Program fused = fuse(recompute(plain, again), options);
+    const Program fused = step_after("fuse", config, {.recompute = again, .join = false, .traits = options});
     EXPECT_EQ(forward(fused), forward(fuse(plain, options)));
     std::map<std::string, std::string_view> kind_of;
     for (const Node& node : fused.nodes) {
@@ -230,7 +230,7 @@ TEST(Fuse, TheGeluOfABlockJoinsTheGradientOfTheGemmBehindIt) {
   EXPECT_EQ(counts["linear_dx+gelu_grad"], 2);
   EXPECT_EQ(counts["gelu_grad"], 0);
   const PrecisionOptions bf16{.compute = DType::kBF16, .residual = DType::kF32};
-  counts = count_kinds(fuse(precision(program, bf16).program));
+  counts = count_kinds(step_after("fuse", tiny_vit(2), {.precision = bf16, .join = false}));
   EXPECT_EQ(counts["linear_dx+gelu_grad"], 0) << "in 16 bits the GEMM is rounded on its own";
   EXPECT_EQ(counts["gelu_grad"], 2);
 }
@@ -242,7 +242,7 @@ KernelRule has(std::string_view kind) {
 
 TEST(Fuse, AGemmMakesTheGeluOfWhatItKeepsWhereThereIsAKernel) {
   const PrecisionOptions bf16{.compute = DType::kBF16, .residual = DType::kF32};
-  const Program program = precision(record_step(tiny_vit(2)), bf16).program;
+  const Program program = step_after("precision", tiny_vit(2), {.precision = bf16});
   const Program fused = fuse(program, {.norms = nullptr}, has("linear+bias+gelu"));
   auto counts = count_kinds(fused);
   EXPECT_EQ(counts["gelu"], 0);
@@ -262,9 +262,9 @@ TEST(Fuse, AGemmMakesTheGeluOfWhatItKeepsWhereThereIsAKernel) {
 // What is recomputed must have the bits of the original, so both run by the kernel that makes two results.
 TEST(Fuse, AGemmAndItsCloneBothMakeTheGeluOfWhatTheyKeep) {
   const PrecisionOptions bf16{.compute = DType::kBF16, .residual = DType::kF32};
-  const Program program = precision(record_step(tiny_vit(2)), bf16).program;
   for (const RecomputeOptions& again : {RecomputeOptions{Recompute::kMlp}, {Recompute::kBlock}}) {
-    auto counts = count_kinds(fuse(recompute(program, again), {.norms = nullptr}, has("linear+bias+gelu")));
+    const Program program = step_after("recompute", tiny_vit(2), {.precision = bf16, .recompute = again});
+    auto counts = count_kinds(fuse(program, {.norms = nullptr}, has("linear+bias+gelu")));
     EXPECT_EQ(counts["linear+bias+gelu"], 4);
     EXPECT_EQ(counts["gelu"], 0);
   }
@@ -272,7 +272,8 @@ TEST(Fuse, AGemmAndItsCloneBothMakeTheGeluOfWhatTheyKeep) {
 
 TEST(Fuse, TheGradientsOfGeluAndGemmAreOneIn16BitsWhereThereIsAKernel) {
   const PrecisionOptions bf16{.compute = DType::kBF16, .residual = DType::kF32};
-  const Program program = join_row_sums(precision(record_step(tiny_vit(2)), bf16).program);
+  const Program program = step_after("join_row_sums", tiny_vit(2),
+                                     {.precision = bf16, .join = false, .traits = {.few_launches = true}});
   const Program fused = fuse(program, {.norms = nullptr}, has("linear_dx+gelu_grad"));
   auto counts = count_kinds(fused);
   EXPECT_EQ(counts["linear_dx+gelu_grad"], 2);

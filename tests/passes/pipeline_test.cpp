@@ -45,6 +45,43 @@ TEST(Pipeline, ShowsEveryPassOfTrainingAndLastWhatRuns) {
   result.validate();
 }
 
+// What training keeps beside a parameter is told from its name by nobody.
+TEST(Pipeline, PersistentValuesKnowTheParameterTheyBelongTo) {
+  ValueId seed = -1;
+  Program recorded = rich_loss(seed);
+  const Program program = micro_program(std::move(recorded), {.seed = seed}, kEverything).program;
+  size_t sums = 0, copies = 0;
+  for (const Value& value : program.values) {
+    if (!value.persistent()) continue;
+    const std::string bare = value.name.substr(0, value.name.find('@'));
+    const bool sum = bare.starts_with("grad/");
+    EXPECT_EQ(value.owner, sum ? bare.substr(5) : bare) << value.name;
+    sums += sum;
+    copies += bare != value.name;
+  }
+  EXPECT_GT(sums, 20u);
+  EXPECT_GT(copies, 10u);
+}
+
+// A node that a pass makes belongs to the step of the node that it comes from.
+TEST(Pipeline, NodesKeepTheirStepThroughEveryPass) {
+  const auto step_of = [](const Program& program, const std::string& name) {
+    for (const Node& node : program.nodes)
+      if (node.name == name) return node.step;
+    throw Error(ErrorKind::kInternal, "no node " + name);
+  };
+  const Rewrites half{.precision = {.compute = DType::kBF16, .residual = DType::kF32}};
+  const Program low = step_after("precision", tiny_vit(2), half);
+  EXPECT_EQ(step_of(low, "images.bf16"), ModelStep::kEmbeddings) << "an input's cast belongs to its reader";
+  EXPECT_EQ(step_of(low, "blocks.0.norm2.bf16"), ModelStep::kNorm2) << "another to what made the value";
+  EXPECT_EQ(step_of(low, "grad/blocks.1.mlp.fc1.weight"), ModelStep::kFc1);
+  EXPECT_EQ(step_of(low, "blocks.1.attn.softmax.dx"), ModelStep::kScores);
+  const Program fused = step_after("fuse", tiny_vit(2));
+  EXPECT_EQ(step_of(fused, "blocks.1.mlp.fc1.dw"), ModelStep::kFc1);
+  const Program grouped = step_after("group_updates", tiny_vit(2), {.traits = {.few_launches = true}});
+  EXPECT_EQ(step_of(grouped, "many accumulate"), ModelStep::kNone) << "it has sums of every step";
+}
+
 TEST(Pipeline, ShowsEveryPassOfInferenceAndLastWhatRuns) {
   Watched watched;
   const Program result = inference_program(record_vit(tiny_vit(2), {}), kEverything, watched.after);

@@ -4,7 +4,6 @@
 
 #include <set>
 
-#include "passes/precision.h"
 #include "tiny_training.h"
 
 namespace vitrail {
@@ -112,8 +111,8 @@ TEST(Recompute, WorksOnLoweredProgramsAndOnFrozenParts) {
   const Program probe = record_step(tiny_vit(2), {}, head_only);
   EXPECT_EQ(to_string(recompute(probe, {.level = Recompute::kBlock})), to_string(probe))
       << "nothing goes back through the blocks";
-  const Program low =
-      precision(record_step(tiny_vit(2)), {.compute = DType::kBF16, .residual = DType::kBF16}).program;
+  const Program low = step_after("precision", tiny_vit(2),
+                                 {.precision = {.compute = DType::kBF16, .residual = DType::kBF16}});
   EXPECT_LT(kept(recompute(low, {.level = Recompute::kBlock})).size(), kept(low).size());
 }
 

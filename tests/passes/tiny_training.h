@@ -8,7 +8,7 @@
 #include "graph/builder.h"
 #include "models/vit.h"
 #include "ops/cross_entropy.h"
-#include "passes/passes.h"
+#include "passes/pipeline.h"
 
 namespace vitrail {
 
@@ -43,11 +43,45 @@ inline Recorded record_loss(const VitConfig& config, const VitRecordOptions& opt
 
 using Trained = std::function<bool(const std::string&)>;
 
+// Keeps the program that the pipeline has after one of its passes, so that a test need not know which passes
+// come before.
+class After {
+ public:
+  explicit After(std::string_view pass) : pass_(pass) {}
+
+  AfterPass hook() {
+    return [this](std::string_view pass, const Program& program) {
+      if (pass == pass_) program_ = program;
+    };
+  }
+  Program take() {
+    if (program_.values.empty()) throw Error(ErrorKind::kInternal, "no pass " + std::string(pass_));
+    return std::move(program_);
+  }
+
+ private:
+  std::string_view pass_;
+  Program program_;
+};
+
+inline Program inference_after(std::string_view pass, Program recorded, const Rewrites& rewrites = {}) {
+  After after(pass);
+  inference_program(std::move(recorded), rewrites, after.hook());
+  return after.take();
+}
+
+inline Program step_after(std::string_view pass, const VitConfig& config, const Rewrites& rewrites = {},
+                          const VitRecordOptions& options = {}, Trained trained = nullptr) {
+  Recorded recorded = record_loss(config, options);
+  After after(pass);
+  micro_program(std::move(recorded.program), {.seed = recorded.seed, .trained = std::move(trained)}, rewrites,
+                after.hook());
+  return after.take();
+}
+
 inline Program record_step(const VitConfig& config, const VitRecordOptions& options = {},
                            Trained trained = nullptr, Arithmetic arithmetic = Arithmetic::kExact) {
-  Recorded recorded = record_loss(config, options);
-  return differentiate(gemm_precision(std::move(recorded.program), arithmetic),
-                       {.seed = recorded.seed, .trained = std::move(trained)});
+  return step_after("differentiate", config, {.arithmetic = arithmetic}, options, std::move(trained));
 }
 
 inline std::map<std::string, int> count_kinds(const Program& program) {

@@ -9,8 +9,6 @@
 #include "backend/cpu/kernels.h"
 #include "graph/builder.h"
 #include "ops/elementwise.h"
-#include "passes/passes.h"
-#include "passes/precision.h"
 #include "passes/tiny_training.h"
 #include "plan/kernel_choice.h"
 
@@ -30,9 +28,8 @@ VitConfig small(int64_t depth, int64_t width, int64_t image) {
 }
 
 ExecutionPlan plan_of(const VitConfig& config, int64_t batch, bool fused, const char* backend) {
-  Program program = record_vit(config, {.batch = batch});
-  if (fused) program = fuse(program);
-  return plan_execution(schedule(program), find_backend(backend), cpu_device(2));
+  return plan_execution(inference_program(record_vit(config, {.batch = batch}), {.fuse = fused}),
+                        find_backend(backend), cpu_device(2));
 }
 
 using Bytes = std::vector<int>;  // which value or scratch wrote each byte last
@@ -83,10 +80,10 @@ TEST(MemoryPlan, ValuesThatLiveTogetherNeverOverlap) {
 
 ExecutionPlan training_plan(const char* backend, bool fused, const RecomputeOptions& again,
                             const PrecisionOptions& types = {}, int64_t batch = 2) {
-  Program program = record_step(small(3, 32, 40), {.batch = batch, .dropout = 0.1, .drop_path = 0.1});
-  program = recompute(precision(program, types).program, again);
-  if (fused) program = fuse(program);
-  return plan_execution(schedule(program), find_backend(backend), cpu_device(2), {.pack = false});
+  Program program = step_after("schedule", small(3, 32, 40),
+                               {.precision = types, .recompute = again, .join = false, .fuse = fused},
+                               {.batch = batch, .dropout = 0.1, .drop_path = 0.1});
+  return plan_execution(std::move(program), find_backend(backend), cpu_device(2), {.pack = false});
 }
 
 TEST(MemoryPlan, ValuesOfATrainingStepNeverOverlap) {

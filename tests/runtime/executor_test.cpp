@@ -7,7 +7,7 @@
 #include "backend/cpu/kernels.h"
 #include "models/vit.h"
 #include "models/vit_init.h"
-#include "passes/passes.h"
+#include "passes/pipeline.h"
 
 namespace vitrail {
 namespace {
@@ -46,9 +46,8 @@ struct VitRun {
   }
   static ExecutionPlan make_plan(const VitConfig& c, int64_t batch, bool fused, const char* backend,
                                  int threads, DType dtype) {
-    Program program = record_vit(c, {.batch = batch, .dtype = dtype});
-    if (fused) program = fuse(program);
-    return plan_execution(schedule(program), find_backend(backend), cpu_device(threads));
+    Program program = inference_program(record_vit(c, {.batch = batch, .dtype = dtype}), {.fuse = fused});
+    return plan_execution(std::move(program), find_backend(backend), cpu_device(threads));
   }
   void fill_images() {
     const TensorView images = executor.input("images");
