@@ -243,6 +243,18 @@ TEST(Fused, NeverOverwritesTheValueItStartsFrom) {
   EXPECT_EQ(turned.in_place_input(), 2) << "whichever side of the sum it stands on";
 }
 
+TEST(Fused, ASourceIsAnInputOrAMemberAndNeverTakenForTheOther) {
+  const FusedOp::Source input = 2, member = made_by(2);
+  EXPECT_NE(input, member);
+  EXPECT_EQ(input.input(), 2);
+  EXPECT_EQ(member.member(), 2);
+  EXPECT_THROW(static_cast<void>(member.input()), Error);
+  EXPECT_THROW(static_cast<void>(input.member()), Error);
+  const std::vector<int> ins = {1, 2, 3}, made = {4, 5, 6};
+  EXPECT_EQ(input.pick(ins, made), 3);
+  EXPECT_EQ(member.pick(ins, made), 6);
+}
+
 TEST(Infer, ImagesComeFromPixelsOfTheirSize) {
   const MakeImagesOp op(DType::kBF16);
   const TensorDesc pixels{DType::kU8, {{'R', 9}, {'Y', 4}, {'X', 6}, {'C', 3}}},
