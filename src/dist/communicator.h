@@ -35,7 +35,7 @@ struct Collective {
   void* out = nullptr;
   std::vector<size_t> counts = {};
   int peer = 0;
-  // Of send and receive: what goes from one rank to another keeps its order within a channel, 0 or 1.
+  // What one rank sends to another keeps its order within a channel, 0 or 1.
   int channel = 0;
   ThreadPool* pool = nullptr;  // where the host's cores do the work, those of the rank may help
 };

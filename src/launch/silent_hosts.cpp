@@ -53,7 +53,7 @@ void add_words(std::vector<std::string>& words, const std::string& text) {
   for (std::string word; all >> word;) words.push_back(word);
 }
 
-// Of the agents that "ssh : rsh" names the first. Nobody is there to be asked for a password.
+// The first of the agents that "ssh : rsh" names. Nobody is there to be asked for a password.
 std::vector<std::string> agent_words(double seconds) {
   const char *named = environment_variable("OMPI_MCA_plm_rsh_agent"),
              *more = environment_variable("OMPI_MCA_plm_rsh_args");

@@ -12,7 +12,7 @@ struct OptionsBeside {
   std::vector<const char*> all;
 };
 
-// Of a question, the options that ask another one or would have no effect on its answer.
+// The options that ask another question than this one, or would have no effect on its answer.
 const std::vector<OptionsBeside>& apart() {
   static const std::vector<OptionsBeside> all = {
       {"parameters", {"targets", "cluster", "wanted-batch", "dump-after"}},
@@ -24,7 +24,7 @@ const std::vector<OptionsBeside>& apart() {
   return all;
 }
 
-// Of a question, the options that nothing else has.
+// The options that only this question has.
 const std::vector<OptionsBeside>& together() {
   static const std::vector<OptionsBeside> all = {
       {"targets", {"figure"}}, {"cluster", {"nodes", "devices", "one-device-s", "trace", "points"}}};

@@ -23,7 +23,7 @@ class CollectiveOp : public Op {
     bool in_place = false;
     // A started collective is complete only after a WaitOp that lists its values.
     bool started = false;
-    // Of send and receive: the other's place along the axes, and the channel that keeps their order.
+    // A send and a receive name the other's place along the axes and the channel that keeps their order.
     int peer = 0, channel = 0;
 
     bool is_pair() const { return kind == CollectiveKind::kSend || kind == CollectiveKind::kReceive; }

@@ -101,7 +101,7 @@ bool makes_few_launches(const Rewrites& r) {
   return r.traits.few_launches && r.fuse;
 }
 
-// Of a GEMM in the wanted arithmetic. Programs are recorded with the rows of all ranks.
+// A smaller GEMM stays exact. Programs are recorded with the rows of all ranks.
 LeastGemm least_size(const Rewrites& r) {
   if (r.arithmetic != Arithmetic::kFp8) return {};
   return {.rows = r.traits.fp8_rows * r.distribution.mesh.size(Axis::kData)};

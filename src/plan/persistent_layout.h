@@ -44,10 +44,10 @@ class PersistentLayout {
     return bytes_[static_cast<size_t>(home)][static_cast<size_t>(category)];
   }
   size_t bytes(Home home) const;
-  // Of the device.
+  // The device's memory.
   size_t bytes(Category category) const { return bytes(Home::kDevice, category); }
   size_t bytes() const { return bytes(Home::kDevice); }
-  // Of the host, page-locked memory included.
+  // The host's memory, what is page-locked included.
   size_t host_bytes(Category category) const {
     return bytes(Home::kHost, category) + bytes(Home::kLocked, category);
   }

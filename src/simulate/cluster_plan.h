@@ -54,7 +54,7 @@ struct ClusterRow {
   std::string refused;  // why this mesh cannot run; empty: it can
   size_t peak_bytes = 0;
   bool fits = false;
-  // Of an update, in seconds; they add up to step_s.
+  // The parts of an update, in seconds; they add up to step_s.
   double compute_s = 0, exposed_s = 0, bubble_s = 0, slowest_s = 0;
   double host_s = 0;  // waiting for what an offload has the host do and copy, as host_seconds() assumes it
   double step_s = 0, hidden_s = 0;

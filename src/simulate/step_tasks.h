@@ -15,7 +15,7 @@ struct StepTask {
   Kind kind = Kind::kCompute;
   double seconds = 0;  // of a node that computes
   std::string name;
-  // Of a collective: what is exchanged by whom. `slot` names it for the wait.
+  // A collective says what is exchanged by whom; `slot` names it for the wait.
   CollectiveKind exchange = CollectiveKind::kAllReduce;
   AxisSet axes = {};
   double bytes = 0;  // the whole, as collective_cost takes it

@@ -32,7 +32,7 @@ struct Manifest {
   int64_t step = 0;  // 0: a model that is no checkpoint
   Json facts = Json::object();
   std::vector<FileRecord> files;
-  // Of state in pieces: how many, and what they have in common with no other save. None: format 1.
+  // State in pieces says how many, and what they have in common with no other save. None: format 1.
   int64_t pieces = 0;
   std::string save = {};
 };

@@ -42,8 +42,8 @@ Noise of_gelu(const Args& args);
 Noise of_gelu_grad(const Args& args);
 Noise of_gelu_slope(const Args& args);
 Noise of_gelu_slope_grad(const Args& args);
-// Of a result that sums result 0, of noise `of_rows`, over all rows: a kernel may sum values that are rounded
-// already.
+// The noise of a result that sums result 0, of noise `of_rows`, over all rows: a kernel may sum values that
+// are rounded already.
 Noise of_row_sums(const Args& args, const Noise& of_rows);
 Noise of_layernorm_grad(const Args& args);
 Noise of_sum(const Args& args);    // x + y, y repeated where it is shorter
