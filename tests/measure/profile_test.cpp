@@ -70,7 +70,7 @@ TEST(Profile, NodesBelongToPartsAndOperations) {
                                                        {"blocks.0.mlp.residual", "residual 2"},
                                                        {"norm", "last layer norm"},
                                                        {"head", "pooling and head"},
-                                                       {"logits", "pooling and head"},
+                                                       {"head_dist", "pooling and head"},
                                                        {"loss.share", "loss"},
                                                        {"distill.share", "loss"},
                                                        {"student.dx", "loss"},
