@@ -56,6 +56,8 @@ TEST(ConfusionMatrix, CountsByHand) {
   EXPECT_DOUBLE_EQ(pairs[0].share, 2.0 / 3);
   EXPECT_EQ(matrix.most_confused(1).size(), 1u);
   EXPECT_THROW(matrix.add(3, 0, false), Error);
+  EXPECT_THROW(matrix.add(-1, 0, false), Error);
+  EXPECT_THROW(matrix.at(0, 3), Error);
   EXPECT_THROW(matrix.add(0, -2, false), Error);
 }
 

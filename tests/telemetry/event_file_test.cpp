@@ -110,7 +110,13 @@ TEST(EventFile, FramesAndFieldsAreThoseOfTheFormat) {
   auto image = fields_of(value(3)[4]);
   EXPECT_EQ(image[1] + "x" + image[2] + "x" + image[3], "480x640x3");
   EXPECT_EQ(image[4], std::string("\1\2\3"));
-  EXPECT_EQ(fields_of(value(4)[8])[8], "**bold**");
+  EXPECT_EQ(value(4)[1], "config/text_summary");
+  auto tensor = fields_of(value(4)[8]);
+  EXPECT_EQ(tensor[8], "**bold**");
+  EXPECT_EQ(tensor[1], "7");                                   // of texts
+  EXPECT_EQ(fields_of(fields_of(tensor[2])[2])[1], "1");       // one of them
+  EXPECT_EQ(fields_of(fields_of(value(4)[9])[1])[1], "text");  // the plugin that shows it
+  EXPECT_EQ(number<double>(fields_of(records[3])[1]), 1700000002);
 }
 
 TEST(EventFile, EveryStartHasAFileOfItsOwnAndLaterOnesSortLater) {
@@ -132,6 +138,14 @@ TEST(EventFile, LaterStartsSortLaterWhateverTheClockSays) {
   EXPECT_LT(before_1970, first);
   EXPECT_LT(first, set_back);
   EXPECT_LT(set_back, again);
+}
+
+// A name without a number, or with one that no clock shows, is no start.
+TEST(EventFile, OtherNamesSayNothingOfEarlierStarts) {
+  const RunFolder folder;
+  std::ofstream(folder.file("events.out.tfevents.junk")) << "x";
+  std::ofstream(folder.file("events.out.tfevents.99999999999")) << "x";
+  EXPECT_NE(EventWriter(folder.path(), 0.5).path().find("tfevents.0000000000.500000."), std::string::npos);
 }
 
 TEST(EventFile, SurvivesManyRecordsAndAMissingFolderIsRefused) {

@@ -1,9 +1,14 @@
 // Numbers formatted for people, on either side of every change of unit.
 #include "telemetry/format.h"
+#include "base/error.h"
+#include "telemetry/table.h"
 
 #include <gtest/gtest.h>
 
 #include <cmath>
+
+#include "base/error.h"
+#include "telemetry/table.h"
 
 namespace vitrail {
 namespace {
@@ -70,6 +75,16 @@ TEST(DisplayWidth, ColoursTakeNoRoomAndLettersOfManyBytesTakeOne) {
   EXPECT_EQ(display_width("murmur"), 6u);
   EXPECT_EQ(display_width("\033[1;32mgreen\033[0m tree"), 10u);
   EXPECT_EQ(display_width("déjà █"), 6u);
+}
+
+TEST(Table, ColumnsEndWhereTheirWidestCellDoes) {
+  Table table({{"name"}, {"size", Align::kRight}});
+  table.row({"a", "1"});
+  table.row({"longer", ""});
+  EXPECT_EQ(table.text(1), " name    size\n ────────────\n a          1\n longer\n");
+  EXPECT_EQ(table.rows(), 2u);
+  EXPECT_THROW(table.row({}), Error);
+  EXPECT_EQ(format_pairs({{"a", ""}, {"long", "2"}}, 1), " a\n long  2\n");
 }
 
 }  // namespace

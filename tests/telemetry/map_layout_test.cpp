@@ -69,6 +69,19 @@ TEST(RoofLayout, UnitsTipsAndCorner) {
   EXPECT_EQ(many.legend[8].colour, 0);
   EXPECT_EQ(many.legend[8].shape, 9) << "the first colour comes again with another shape";
   EXPECT_EQ(many.legend[7].shape, 7);
+  size_t names = 0;
+  for (size_t at = many.body.find("<text class=\"ink\""); at != std::string::npos;
+       at = many.body.find("<text class=\"ink\"", at + 1))
+    ++names;
+  EXPECT_GE(names, 1u);
+  EXPECT_LT(names, 9u) << "those that would meet another are left to the legend";
+  // Without work, a quarter of the corner to four times it: 2.5 to 40, shown as 2 to 50; one roof lies in the
+  // middle.
+  const std::string roof =
+      roofline_chart({.title = "", .roofs = {{"peak", 100e9}}, .bytes_per_s = 10e9, .work = {}}).body;
+  EXPECT_NE(roof.find(strf("%.1f,171.0H842.0", left + std::log(5.0) / std::log(25.0) * (right - left))),
+            std::string::npos)
+      << roof;
 }
 
 TEST(TimelineLayout, SpansLieInTheirLanes) {

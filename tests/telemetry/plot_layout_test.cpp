@@ -107,6 +107,22 @@ TEST(FigureParts, LegendsBreakIntoRows) {
   const std::string svg = to_svg(figure);
   EXPECT_NE(svg.find("width=\"300\" height=\"112\" viewBox=\"0 0 300.0 112.0\""), std::string::npos)
       << svg.substr(0, 200);
+  figure.legend = {{"l", KeyKind::kLine, 1, 0},
+                   {"p", KeyKind::kLine, 1, -1},
+                   {"d", KeyKind::kDashed, 2, 0},
+                   {"a", KeyKind::kArea, 3},
+                   {"m", KeyKind::kMark, 4, 0}};
+  const char* samples[] = {
+      "<path class=\"line c1\" d=\"M1.0,5.0h20.0\"/><circle class=\"c1 mark\" cx=\"11.0\" cy=\"5.0\" "
+      "r=\"3.2\"/></svg>l",
+      "<path class=\"line c1\" d=\"M1.0,5.0h20.0\"/></svg>p",
+      "<path class=\"line c2 dashed\" d=\"M1.0,5.0h20.0\"/></svg>d",
+      "<rect class=\"c3\" x=\"4.0\" y=\"0.0\" width=\"14\" height=\"10.0\" rx=\"2\"/></svg>a",
+      "10\"><circle class=\"c4 mark\" cx=\"11.0\" cy=\"5.0\" r=\"3.2\"/></svg>m"};
+  for (const char* sample : samples)
+    EXPECT_NE(to_html(figure).find(sample), std::string::npos) << sample << to_html(figure);
+  figure.legend.clear(), figure.title = "T";
+  EXPECT_NE(to_svg(figure).find("<text class=\"title ink\" x=\"12\" y=\"24\">T"), std::string::npos);
   figure.title = "T", figure.wide = true, figure.page_width = 77;
   const std::string html = to_html(figure);
   EXPECT_NE(html.find("<figure class=\"chart wide\"><figcaption>T <small>unit</small></figcaption>"),
@@ -126,6 +142,10 @@ TEST(BarLayout, UsesThreeQuartersOfItsRoom) {
             std::string::npos)
       << one.body;
   EXPECT_NE(one.body.find("class=\"bar err c7\" d=\"M279.0,103.5V51.2"), std::string::npos) << one.body;
+  EXPECT_NE(one.body.find("<text x=\"279.0\" y=\"224.0\" text-anchor=\"middle\">a</text>"),
+            std::string::npos);
+  EXPECT_NE(one.body.find("<text x=\"279.0\" y=\"242.0\" text-anchor=\"middle\">x</text>"),
+            std::string::npos);
   EXPECT_TRUE(one.legend.empty()) << "one series needs none";
   EXPECT_EQ(one.note, "ms");
   EXPECT_EQ(one.height, 208 + 24 + 18);
@@ -160,6 +180,17 @@ TEST(BarLayout, UsesThreeQuartersOfItsRoom) {
                                    .horizontal = true});
   EXPECT_EQ(beside.height, 12 + 28 + 42) << "10 and 9 for each of two";
   EXPECT_EQ(beside.body.find(" gap"), std::string::npos);
+  const std::vector<double> ones(30, 1);
+  const auto named = [&](const char* name) {
+    return bar_chart({.title = "",
+                      .x_label = "",
+                      .y_label = "",
+                      .groups = std::vector<std::string>(30, name),
+                      .series = {{.name = "", .values = ones}}})
+        .body;
+  };
+  EXPECT_EQ(named("123456").find("rotate"), std::string::npos) << "36.6 wide: left out, not turned";
+  EXPECT_NE(named("1234567").find("rotate(-35)"), std::string::npos) << "42.7 wide";
 }
 
 TEST(LineLayout, MarksAreDrawnForFewPoints) {
@@ -188,6 +219,10 @@ TEST(LineLayout, MarksAreDrawnForFewPoints) {
   EXPECT_NE(from.body.find("M50.0,51.2L508.0,31.6"), std::string::npos) << from.body;
   EXPECT_NE(from.body.find("d=\"M50.0,90.4V12.0m"), std::string::npos) << from.body;
   EXPECT_EQ(line_chart({.title = "", .x_label = "", .y_label = "", .series = {}, .wide = true}).width, 860);
+  // 1.5 to 8.5 is shown from 0 to 10.
+  const Figure round = line_chart(
+      {.title = "", .x_label = "", .y_label = "", .series = {{.name = "s", .points = {{0, 1.5}, {1, 8.5}}}}});
+  EXPECT_NE(round.body.find("M50.0,178.6L508.0,41.4"), std::string::npos) << round.body;
 }
 
 TEST(LineLayout, DecimatesBeyondTheLimitAlone) {

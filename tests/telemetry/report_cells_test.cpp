@@ -66,7 +66,7 @@ TEST(ReportCells, ManyRowsAreCut) {
     report.confusion = ConfusionMatrix(classes);
     for (int64_t c = 0; c < classes; ++c) {
       report.confusion->add(c, c, true);
-      if (c < 30) report.confusion->add(c, (c + 1) % classes, true);
+      if (c >= classes - 30) report.confusion->add(c, (c + 1) % classes, true);
     }
     return render_report(report);
   };
@@ -77,11 +77,16 @@ TEST(ReportCells, ManyRowsAreCut) {
   EXPECT_EQ(pairs(confused(kMostHeatMapClasses)), 12u);
   EXPECT_EQ(pairs(confused(kMostHeatMapClasses + 1)), 20u);
   EXPECT_FALSE(shows(confused(kMostHeatMapClasses + 1), "aria-label=\"Confusion matrix\""));
-  EXPECT_FALSE(shows(confused(2000), "The worst"));
+  const std::string whole = confused(2000);
+  EXPECT_FALSE(shows(whole, "The worst"));
+  const size_t table = whole.find("<section id=\"classes\">");
+  EXPECT_LT(whole.find("<td>class 0</td>", table), whole.find("<td>class 1999</td>", table))
+      << "in their order";
   const std::string cut = confused(2001);
   EXPECT_TRUE(shows(cut, "The worst 2000 of 2001 classes.")) << "one of those that are all right is left out";
-  EXPECT_TRUE(shows(cut, "<td>class 29</td>"));
-  EXPECT_FALSE(shows(cut, "<td>class 2000</td>"));
+  const size_t rows = cut.find("<section id=\"classes\">");
+  EXPECT_NE(cut.find("<td>class 2000</td>", rows), std::string::npos);
+  EXPECT_EQ(cut.find("<td>class 1970</td>", rows), std::string::npos);
 }
 
 TEST(ReportCells, MemoryAndEvents) {

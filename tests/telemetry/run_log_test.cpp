@@ -131,6 +131,12 @@ TEST(RunLog, AFolderThatHoldsALogOrCannotBeWrittenIsRefused) {
   EXPECT_THROW(RunLog(folder.file("none"), {}), Error);
   RunLog again(folder.path(), {.resume_step = 0});
   EXPECT_EQ(lines_of(folder).size(), 0u);
+  const RunFolder begun;
+  std::ofstream(begun.file("metrics.jsonl")) << "";
+  RunLog log(begun.path(), {.tensorboard = false});  // an empty file is no log
+  log.train(train_at(1));
+  log.finish_epoch(0, 1, 0.5);
+  EXPECT_NE(begun.content("summary.csv").find("\n0,10,,,,0.5\n"), std::string::npos) << "the mean of one";
 }
 
 // Files of this process may not grow past `bytes`, as on a full disk.
