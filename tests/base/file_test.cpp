@@ -166,6 +166,25 @@ TEST_F(FileTest, AtomicFileReplacesOnlyOnCommit) {
   EXPECT_EQ(file_count(), 1u);
 }
 
+TEST_F(FileTest, NothingIsWrittenAfterACommit) {
+  AtomicFile file(at("f"));
+  file.write("x");
+  file.commit();
+  EXPECT_EQ(kind_of([&] { file.write("y"); }, "write after commit"), ErrorKind::kInternal);
+  EXPECT_EQ(kind_of([&] { file.commit(); }, "committed twice"), ErrorKind::kInternal);
+  EXPECT_EQ(read_file(at("f"), 10), "x");
+}
+
+TEST_F(FileTest, APathThatIsNotThereIsToBeChecked) {
+  EXPECT_EQ(kind_of([&] { read_file(at("none"), 10); }, "try: check the path"), ErrorKind::kData);
+  try {
+    read_file(folder_, 10);
+    FAIL();
+  } catch (const Error& error) {
+    EXPECT_EQ(error.hint(), "") << "it is there, and a folder";
+  }
+}
+
 TEST_F(FileTest, WritingFailuresNameThePath) {
   EXPECT_EQ(kind_of([&] { write_file(at("no/such/f"), "x"); }, "no/such/f"), ErrorKind::kWrite);
   std::filesystem::create_directory(folder_ / "taken");

@@ -74,6 +74,15 @@ TEST(Json, MessagesStayShort) {
   EXPECT_LT(refusal("[" + std::string(1000000, '9') + "]").size(), 300u);
 }
 
+TEST(Json, MessagesAreCutAt160Bytes) {
+  try {
+    parse_json("[\"" + std::string(1000, 'x') + "\n\"]", "f");
+    FAIL();
+  } catch (const Error& error) {
+    EXPECT_EQ(error.message().size(), 160u);
+  }
+}
+
 TEST(Json, DepthIsBounded) {
   const auto nested = [](size_t depth) { return std::string(depth, '[') + std::string(depth, ']'); };
   EXPECT_NO_THROW(parse_json(nested(64), "f"));

@@ -76,6 +76,55 @@ TEST(Pickle, CallsAreOnlyNoted) {
   EXPECT_EQ(graph[root.state].kind, PickleKind::kDict);
 }
 
+// Every opcode of plain data, alone: what it leaves on the stack.
+TEST(Pickle, EveryOpcodeMakesItsValue) {
+  const auto root = [](const std::string& ops) {
+    const PickleGraph graph = read(kStart + ops + ".");
+    return graph[graph.root];
+  };
+  const std::pair<std::string, int64_t> integers[] = {{"\x88", 1},
+                                                      {"\x89", 0},
+                                                      {"J\xfe\xff\xff\xff", -2},
+                                                      {"K\xff", 255},
+                                                      {"M\xff\xff", 65535},
+                                                      {"\x8a\x02\x00\x80"s, -32768},
+                                                      {"\x8b\x01\0\0\0\x7f"s, 127}};
+  for (const auto& [ops, value] : integers) EXPECT_EQ(root(ops).integer, value) << ops;
+  EXPECT_EQ(root("\x8a\x09" + std::string(9, '\1')).kind, PickleKind::kBigInt);
+  EXPECT_EQ(root("\x8a\x08" + std::string(8, '\1')).integer, 0x0101010101010101);
+  const std::string eight("\2\0\0\0\0\0\0\0", 8), four("\2\0\0\0", 4);
+  for (const std::string& ops : {"U\2hi"s, "T" + four + "hi", "C\2hi"s, "B" + four + "hi",
+                                 "\x8e" + eight + "hi", "\x96" + eight + "hi"}) {
+    EXPECT_EQ(root(ops).kind, PickleKind::kBytes) << ops;
+    EXPECT_EQ(root(ops).text, "hi") << ops;
+  }
+  for (const std::string& ops : {"\x8c\2hi"s, "X" + four + "hi", "\x8d" + eight + "hi"}) {
+    EXPECT_EQ(root(ops).kind, PickleKind::kString) << ops;
+    EXPECT_EQ(root(ops).text, "hi") << ops;
+  }
+  const std::tuple<std::string, PickleKind, size_t> containers[] = {
+      {")", PickleKind::kTuple, 0},       {"(NNt", PickleKind::kTuple, 2},
+      {"N\x85", PickleKind::kTuple, 1},   {"NN\x86", PickleKind::kTuple, 2},
+      {"NNN\x87", PickleKind::kTuple, 3}, {"]", PickleKind::kList, 0},
+      {"]Na", PickleKind::kList, 1},      {"](NNe", PickleKind::kList, 2},
+      {"\x8f", PickleKind::kSet, 0},      {"\x8f(NN\x90", PickleKind::kSet, 2},
+      {"}", PickleKind::kDict, 0},        {"(NNNNd", PickleKind::kDict, 4},
+      {"}NNs", PickleKind::kDict, 2},     {"}(NNNNu", PickleKind::kDict, 4}};
+  for (const auto& [ops, kind, items] : containers) {
+    EXPECT_EQ(root(ops).kind, kind) << ops;
+    EXPECT_EQ(root(ops).items.size(), items) << ops;
+  }
+  EXPECT_EQ(root("K\1K\2\x86").items, (std::vector<PickleId>{0, 1})) << "in their order";
+  EXPECT_EQ(root("K\1K\0020"s).integer, 1) << "POP";
+  EXPECT_EQ(root("K\1(K\2K\0031"s).integer, 1) << "POP_MARK";
+  EXPECT_EQ(root("K\0072\x86"s).items, (std::vector<PickleId>{0, 0})) << "DUP";
+  EXPECT_EQ(root("K\5q\0070h\7"s).integer, 5);
+  EXPECT_EQ(root("K\5r" + four + "0j" + four).integer, 5);
+  EXPECT_EQ(root("K\5\x94K\6\x94\x30\x30h\1"s).integer, 6) << "MEMOIZE counts";
+  EXPECT_EQ(root("\x95" + eight + "K\5").integer, 5) << "FRAME is passed over";
+  EXPECT_EQ(root("K\5Q").kind, PickleKind::kPersistent);
+}
+
 TEST(Pickle, NamesOutsideTheListAreRefused) {
   const std::string command = "X\x02\0\0\0ls\x85R."s;
   expect_refusal("\"os.system\"", [&] { read(kStart + "cos\nsystem\n" + command); });

@@ -80,6 +80,23 @@ TEST_F(RunLockTest, ASecondRunIsRefusedByName) {
   EXPECT_NE(text.find(folder_), std::string::npos) << text;
 }
 
+TEST_F(RunLockTest, SaysSinceWhen) {
+  const auto now = [] {
+    const std::time_t seconds = std::time(nullptr);
+    std::tm utc{};
+    ::gmtime_r(&seconds, &utc);
+    char text[32];
+    std::strftime(text, sizeof text, "%Y-%m-%dT%H:%M:%SZ", &utc);
+    return std::string(text);
+  };
+  const std::string before = now();
+  const RunLock lock(folder_);
+  const std::string text = read_file(folder_ + "/run.lock", 4096);
+  const std::string since = text.substr(text.find("\"since\": \"") + 10, before.size());
+  EXPECT_LE(before, since);
+  EXPECT_LE(since, now());
+}
+
 TEST_F(RunLockTest, WithinOneProcessToo) {
   {
     const RunLock lock(folder_);

@@ -4,12 +4,12 @@
 #include <cerrno>
 #include <filesystem>
 #include <fstream>
+#include <map>
 
 #include "base/config_file.h"
 #include "base/error.h"
 #include "base/fields.h"
 #include "base/plugin_library.h"
-#include "base/process_mark.h"
 #include "base/pulse.h"
 #include "base/stop.h"
 #include "base/text.h"
@@ -168,24 +168,6 @@ TEST(StopRequests, EndAListBeforeItsEndOnly) {
                   "what was written is whole; run again with the rest of the list"}));
   EXPECT_EQ(said_when([] { SignalGuard::check(true, 5, 5); }), Said{});
   EXPECT_EQ(said_when([] { SignalGuard::check(false, 3, 5); }), Said{});
-}
-
-TEST(ProcessMarks, AreReadAsTheyAreWritten) {
-  const ProcessMark mark{"host.a_b", 17, 99};
-  EXPECT_EQ(mark.text(), "host.a_b-17-99");
-  EXPECT_EQ(ProcessMark::parse("host.a_b-17-99"), mark);
-  EXPECT_EQ(ProcessMark::parse("h-2147483647-0"), (ProcessMark{"h", INT32_MAX, 0}));
-  for (const char* bad :
-       {"", "h", "h-1", "-1-2", "h-0-1", "h--1-1", "h-2147483648-1", "h-1-x", "h-01-1", "h-1-2-3", "h-1-"})
-    EXPECT_FALSE(ProcessMark::parse(bad)) << bad;
-  const ProcessMark self = ProcessMark::current();
-  EXPECT_FALSE(self.surely_dead());
-  EXPECT_TRUE((ProcessMark{self.host, self.pid, self.start + 1}.surely_dead()));
-  EXPECT_FALSE((ProcessMark{self.host, self.pid, 0}.surely_dead())) << "when it began is not known";
-  EXPECT_FALSE((ProcessMark{"elsewhere", 1 << 30, 1}.surely_dead()));
-  EXPECT_EQ((ProcessMark{"h", 1, 0}.age_s()), 0);
-  EXPECT_GT(self.age_s(), 0);
-  EXPECT_LT(self.age_s(), 3600);
 }
 
 TEST(PulseFacts, KeepsWhatARankDoes) {

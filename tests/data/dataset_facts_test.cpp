@@ -166,6 +166,12 @@ TEST(DatasetFacts, TarMembersAtTheirLimits) {
   EXPECT_EQ(walk(tar_file({{"L", std::string((1 << 20) + 1, '\0'), 'g'}, {"x", "1"}})),
             "data: an extension header of 1048577 bytes");
   EXPECT_EQ(walk(tar_file({{"K", "target", 'K'}, {"x", "1"}})), "");
+  EXPECT_EQ(walk(tar_member({"g", std::string(512, '\0'), 'g'})), "") << "an extension at the very end";
+  EXPECT_NE(
+      walk(tar_file({{"x", "1", '0', "\x80\0\0\0\x7f\xff\xff\xff\xff\xff\xff\xff"s}})).find("cut short"),
+      std::string::npos)
+      << "2^63 - 1 is a size";
+  EXPECT_EQ(index_tar(MemoryBytes("memory", tar_file({{"a./c.png", "x"}, {"a./c.cls", "1"}}))).size(), 1u);
   EXPECT_EQ(parse_cls(" 12\n").numbers, std::vector<int64_t>{12});
   EXPECT_EQ(parse_cls("12b").names, Names{"12b"});
   EXPECT_EQ(parse_json_label(R"({"labels": ["a", "b"], "cls": 3})").names, (Names{"a", "b"}));
@@ -182,6 +188,21 @@ TEST(DatasetFacts, TarMembersAtTheirLimits) {
                                     tar_file({{"a.png", "x"}, {"a.cls", std::string((1 << 20) + 1, '1')}})));
             }),
             "data: a label of 1048577 bytes");
+}
+
+TEST(DatasetFacts, LabelsOfTarFilesBelowTheMostClasses) {
+  const DataFolder folder;
+  folder.file("a.tar", tar_file({{"0.png", "x"}, {"0.cls", "1000000"}}));
+  EXPECT_EQ(opened("tar:" + folder.path("a.tar")),
+            "data: " + folder.path("a.tar") + ": the label 1000000, expected 0 to 999999");
+}
+
+TEST(DatasetFacts, AnImageMayHaveSixtyFourMebibytes) {
+  const DataFolder folder;
+  folder.file("a/1.png", "");
+  std::filesystem::resize_file(folder.path("a/1.png"), (64 << 20) + 1);
+  EXPECT_EQ(refused([&] { open_dataset("folder:" + folder.path(), Part::kTrain)->load(0, 0); }),
+            "data: " + folder.path("a/1.png") + " has 67108865 bytes, at most 67108864 are read");
 }
 
 TEST(DatasetFacts, RangesOfShards) {
@@ -238,6 +259,15 @@ TEST(DatasetFacts, NotesOfWhatWasDecided) {
             "data:");
   EXPECT_EQ(notes({.train = second, .val_fraction = 0})[1],
             "training on 1 images of 1 classes (several labels an image)");
+}
+
+TEST(DatasetFacts, ClassesWithoutAnyImageAreNoData) {
+  const DataFolder folder;
+  folder.file("train/a/1.png", png(1));
+  folder.folder("train/empty");
+  folder.file("val/a/2.png", png(1));
+  EXPECT_EQ(refused([&] { open_data({.train = "folder:" + folder.path(), .classes = {"empty"}}); }),
+            "data: no image belongs to the classes of data.classes");
 }
 
 TEST(OverlapFacts, SharesOfWhatWasCompared) {

@@ -150,6 +150,19 @@ TEST(Cifar, HostilePickles) {
   }
 }
 
+// Python 3 writes bytes as a text and a call that encodes it.
+TEST(Cifar, TextsBeyondLatin1AreNoPixels) {
+  std::string pickle = read_file(VT_SOURCE_DIR "/fuzz/corpus/fuzz_cifar_pickle/protocol2.pkl", 1 << 20);
+  const size_t at = pickle.find(std::string(100, '\0'));
+  ASSERT_NE(at, std::string::npos);
+  pickle.replace(at + 50, 2, "\xc3\xbf");  // one character for two zeros
+  expect_refused("3071 bytes for 1 rows",
+                 [&] { read_cifar_pickle(as_byte_span(pickle), "fine_labels", 100); });
+  pickle.replace(at + 50, 2, "\xc4\x80");
+  expect_refused("a character beyond latin1",
+                 [&] { read_cifar_pickle(as_byte_span(pickle), "fine_labels", 100); });
+}
+
 std::string gzipped(const std::string& text) {
   z_stream stream{};
   EXPECT_EQ(deflateInit2(&stream, 9, Z_DEFLATED, 15 + 16, 8, Z_DEFAULT_STRATEGY), Z_OK);

@@ -111,6 +111,40 @@ TEST(Packed, BytesAfterTheLastSampleAreRefused) {
   expect_refused("1 bytes after the last sample", [&] { open_bytes(with("x")); });
 }
 
+// A row that no writer makes, under a valid checksum: neither a file nor pixels, or pixels of another size.
+TEST(Packed, RowsThatContradictThemselvesAreRefused) {
+  const DataFolder folder;
+  const std::string whole = read_file(packed(folder, false), 1 << 20);
+  ByteCursor footer(as_byte_span(whole).last(32));
+  const auto offset = footer.take<uint64_t>(), bytes = footer.take<uint64_t>();
+  // Two classes of three letters, the flag of several labels, the number of samples.
+  constexpr size_t kRow = 4 + 2 * (4 + 3) + 1 + 8, kHeight = kRow + 16, kPixels = kRow + 24,
+                   kChannels = kRow + 25;
+  const auto with = [&](size_t at, char value) {
+    std::string table = whole.substr(offset, bytes);
+    table[at] = value;
+    std::string changed = whole.substr(0, offset) + table;
+    append_le(changed, offset);
+    append_le(changed, bytes);
+    append_le(changed, crc32c(as_byte_span(table)));
+    return changed + whole.substr(whole.size() - 12);
+  };
+  EXPECT_EQ(open_bytes(with(kPixels, 0))->size(), 3);
+  expect_refused("pixels and 0 channels", [&] { open_bytes(with(kPixels, 1)); });
+  expect_refused("pixels and 0 channels", [&] { open_bytes(with(kPixels, 2)); });
+  EXPECT_EQ(open_bytes(with(kHeight, 9))->size(), 3) << "of a file nobody asks for its size";
+  EXPECT_EQ(open_bytes(with(kChannels, 9))->size(), 3);
+}
+
+TEST(Packed, WithoutAValidationPartThereIsNone) {
+  const DataFolder folder;
+  PackWriter writer(folder.path("p"), {"cat"}, false);
+  writer.add("a", std::vector<int32_t>{0}, Part::kTrain, PackedImage::of_pixels(flat(3, 1)));
+  writer.finish();
+  EXPECT_EQ(open_part_if_any("packed:" + folder.path("p"), Part::kVal), nullptr);
+  EXPECT_NE(open_part_if_any("packed:" + folder.path("p"), Part::kTrain), nullptr);
+}
+
 TEST(Packed, EveryCutIsNoticed) {
   const DataFolder folder;
   const std::string whole = read_file(packed(folder, false), 1 << 20);

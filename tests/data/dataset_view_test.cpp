@@ -70,6 +70,11 @@ TEST(OpenData, ClassesWithoutValidationAreSaid) {
   ASSERT_EQ(class_counts(*splits.val)[1], 0) << "another name would be needed here";
   EXPECT_NE(all_notes(splits).find("1 of 3 classes have no sample in it, as \"class 1\""), std::string::npos)
       << all_notes(splits);
+  folder.folder("class 9");
+  EXPECT_NE(all_notes(open_data({.train = spec, .val_fraction = 0.1})).find("1 of 4 classes have no sample"),
+            std::string::npos)
+      << "one without any image is not missed";
+  std::filesystem::remove_all(folder.path("class 9"));
   std::filesystem::remove_all(folder.path("class 1"));
   EXPECT_EQ(all_notes(open_data({.train = spec, .val_fraction = 0.1})).find("no sample"), std::string::npos);
 }

@@ -88,6 +88,14 @@ TEST(DecodeLimitsFacts, EveryFormatIsRefusedWithWhatToDo) {
   EXPECT_FALSE(looks_like_text({}));
 }
 
+TEST(DecodeLimitsFacts, WhatEndsTooEarlySaysSo) {
+  std::vector<uint8_t> png = test::sample("rgb8.png");
+  png.resize(png.size() - 20);
+  const Error error = error_of([&] { decode_image(png); });
+  EXPECT_EQ(error.message(), "broken PNG: the file ends too early");
+  EXPECT_EQ(error.hint(), "fetch the file again, or open it in an image editor and save it anew");
+}
+
 TEST(ResizeLimits, SidesMetExactly) {
   const auto said = [](Size size) {
     return said_by([&] { check_resize(Image::blank(2, 3, 3), size, {0, 0, 1, 1}); });

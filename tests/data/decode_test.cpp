@@ -69,7 +69,7 @@ TEST(Decode, RefusesOtherFormatsByName) {
       {"hello", "a text file"},
       {"hello\x01", "unknown format (it starts with 68 65 6c 6c 6f 01)"},
       {"hello\x7f", "unknown format (it starts with 68 65 6c 6c 6f 7f)"},
-      {std::string(64, '\0'), "unknown format"},
+      {std::string(64, '\0'), "unknown format (it starts with 00 00 00 00 00 00 00 00)"},
   };
   for (const auto& c : cases) {
     const Error error = test::error_of([&] { decode_image(test::bytes_of(c.content)); });

@@ -51,6 +51,9 @@ TEST(ImageForm, IsChosenInOnePlaceWithItsReason) {
       {"erased to noise",
        [](LoaderSettings& s) { s.augment.erase = 0.5, s.augment.erase_mode = EraseMode::kPixel; }, kGpu,
        ImageForm::kFloats, "erase_mode is pixel"},
+      {"as many boxes as a recipe holds",
+       [](LoaderSettings& s) { s.augment.erase = 0.5, s.augment.erase_count = 4; }, kGpu, ImageForm::kStored,
+       "all 40"},
       {"many boxes", [](LoaderSettings& s) { s.augment.erase = 0.5, s.augment.erase_count = 5; }, kGpu,
        ImageForm::kFloats, "erase_count is 5"},
       {"a teacher",
@@ -69,6 +72,24 @@ TEST(ImageForm, IsChosenInOnePlaceWithItsReason) {
     EXPECT_NE(choice.note.find(c.note), std::string::npos) << c.name << ": " << choice.note;
   }
   EXPECT_EQ(choose_images(small_settings(), FakeDataset(9, 5), kGpu).form, ImageForm::kPixels);
+}
+
+TEST(ImageForm, SaysHowMuchTheyTakeAndHowManyFit) {
+  LoaderSettings settings = small_settings();
+  settings.preprocess.height = settings.preprocess.width = settings.preprocess.resize = 1024;
+  const auto large = open_dataset("synthetic:3x1024x1024x2x1024", Part::kTrain);
+  EXPECT_EQ(choose_images(settings, *large, kGpu).note,
+            "made on the device from 8-bit pixels; not all kept there, since they take 3.0 GiB");
+  const size_t exact = size_t{3} << 30;
+  EXPECT_EQ(choose_images(settings, *large, {.own_memory = true, .stored_bytes = exact}).form,
+            ImageForm::kStored);
+  settings = small_settings();
+  settings.loader.on_device = OnDevice::kDataset;
+  const auto most = open_dataset("synthetic:3x8x8x2x2147483647", Part::kTrain),
+             beyond = open_dataset("synthetic:3x8x8x2x2147483648", Part::kTrain);
+  EXPECT_EQ(choose_images(settings, *most, kCpu).form, ImageForm::kStored);
+  EXPECT_NE(choose_images(settings, *beyond, kCpu).note.find("since there are more than 2^31"),
+            std::string::npos);
 }
 
 TEST(ImageForm, StagingShrinksWithIt) {
@@ -119,14 +140,14 @@ TEST(ImageForm, StoredPixelsAreTheSamplesInOrderAndChannels) {
   // More than is read at once.
   LoaderSettings large = small_settings();
   large.preprocess.height = large.preprocess.width = 1500;
-  const auto three = open_dataset("synthetic:3x1500x1500x2x4", Part::kTrain);
+  const auto three = open_dataset("synthetic:3x1500x1500x2x5", Part::kTrain);
   size_t expected = 0, pieces = 0;
   read_stored_pixels(large, *three, [&](size_t offset, std::span<const uint8_t> pixels) {
     EXPECT_EQ(offset, expected);
     expected += pixels.size(), ++pieces;
   });
-  EXPECT_EQ(expected, 4u * 3 * 1500 * 1500);
-  EXPECT_EQ(pieces, 2u);
+  EXPECT_EQ(expected, 5u * 3 * 1500 * 1500);
+  EXPECT_EQ(pieces, 3u);
   const FakeDataset uneven(3, 2, 8);
   EXPECT_THROW(read_stored_pixels(settings, uneven, [](size_t, std::span<const uint8_t>) {}), Error);
 }

@@ -188,6 +188,9 @@ TEST(LoaderLimits, BothEndsAreAllowedAndNothingBeyond) {
     EXPECT_EQ(said().empty(), allowed) << share;
   }
   settings = test::small_settings();
+  settings.channels = 1;
+  EXPECT_EQ(said(), "");
+  settings = test::small_settings();
   settings.smoothing = -0.1;
   EXPECT_EQ(said(), "config: label smoothing is -0.1: expected 0 or more and less than 1");
   EXPECT_EQ(said_by([&] { validate(settings, data, Purpose::kEval); }), "") << "evaluation smooths nothing";

@@ -116,6 +116,24 @@ TEST(LoaderErrors, TheShareOfBadSamplesIsRoundedUp) {
   }
 }
 
+// Whichever worker is done first, the error of the earliest sample is told.
+TEST(LoaderErrors, OfSeveralBadSamplesTheFirstIsNamed) {
+  class Slow : public FakeDataset {
+   public:
+    using FakeDataset::FakeDataset;
+    Image load(int64_t index, int64_t side) const override {
+      if (index == 1) std::this_thread::sleep_for(std::chrono::milliseconds(30));
+      return FakeDataset::load(index, side);
+    }
+  };
+  Slow data(64, 5);
+  data.broken = {1, 5};
+  LoaderSettings settings = small_settings(4);
+  settings.chunk = 1;
+  EXPECT_NE(test::error_of([&] { make_eval_loader(data, settings)->next(); }).message().find("fake#1:"),
+            std::string::npos);
+}
+
 TEST(LoaderErrors, RefusesALabelOutOfRange) {
   FakeDataset data(8, 5);
   data.set_labels(2, {5});

@@ -107,6 +107,17 @@ TEST(Preprocess, TheDisplayedCropIsWhatIsNormalised) {
   }
 }
 
+// big_vision's rule takes the shorter side, whatever the crop's shape.
+TEST(Preprocess, TensorFlowsShorterSideIsTheCropsShorterOne) {
+  PreprocessConfig config{.height = 20, .width = 28, .resize = 24, .resampler = Resampler::kTfArea};
+  const Image white{51, 40, 3, std::vector<uint8_t>(51 * 40 * 3, 255)};
+  const Image shown = crop_for_display(white, config);  // 31 x 24, so two columns on either side stay black
+  EXPECT_EQ(shown.row(0)[3 * 1], 0);
+  EXPECT_EQ(shown.row(0)[3 * 2], 255);
+  EXPECT_EQ(shown.row(19)[3 * 25], 255);
+  EXPECT_EQ(shown.row(19)[3 * 26], 0);
+}
+
 TEST(Preprocess, RefusesWhatCannotBeDone) {
   const Image image = noise(8, 8, 3, 0);
   const struct {

@@ -204,6 +204,9 @@ TEST(ImageList, ListsAndFoldersAndWhatIsWrong) {
   for (const char* name : {"a.jpg", "a.jpeg", "a.png", "a.webp", "A.WebP"})
     EXPECT_TRUE(is_image_name(name)) << name;
   for (const char* name : {"a.gif", "png", "a.png.txt", "a"}) EXPECT_FALSE(is_image_name(name)) << name;
+  std::filesystem::create_directory_symlink("..", folder.path("sub/up"));
+  EXPECT_EQ(list_images({folder.path()}, ""), (Paths{folder.path("a.png"), folder.path("sub/b.JPEG")}))
+      << "no loops";
   std::string note;
   const auto said = [&](const std::string& path) {
     return error_of([&] { load_listed_image(path, false, note); });
@@ -221,6 +224,17 @@ TEST(ImageList, ListsAndFoldersAndWhatIsWrong) {
   EXPECT_EQ(load_listed_image(turned, true, note).width, 19) << "27 x 19 lying on its side";
   EXPECT_EQ(load_listed_image(turned, false, note).width, 27);
   EXPECT_EQ(note, turned + ": EXIF orientation 6 not applied");
+  // A PNG that is mirrored: an eXIf chunk after its header of 33 bytes.
+  const std::string exif(
+      "\0\0\0\x1a"
+      "eXIf"
+      "MM\0*\0\0\0\x08\0\1\1\x12\0\3\0\0\0\1\0\2\0\0\0\0\0\0",
+      34);
+  const std::string whole = test::png(1);
+  const std::string mirrored =
+      folder.file("m.png", whole.substr(0, 33) + exif + std::string(4, '\0') + whole.substr(33));
+  load_listed_image(mirrored, false, note);
+  EXPECT_EQ(note, mirrored + ": EXIF orientation 2 not applied");
 }
 
 }  // namespace

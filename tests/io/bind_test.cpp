@@ -51,6 +51,7 @@ TEST(BindNames, UnexpectedNamesAreListedUpToFive) {
   EXPECT_EQ(binds(source),
             "data: not a plain ViT: in timm names, unexpected \"q1\", \"q2\", \"q3\", \"q4\", \"q5\"");
   source.add("q6");
+  EXPECT_NE(binds(source).find("\"q5\" and 1 more"), std::string::npos);
   source.add("q7");
   EXPECT_EQ(
       binds(source),

@@ -64,6 +64,21 @@ TEST_F(CardSettle, HeadsAsThoseOfAKnownModelOfThatSize) {
             Lines{"preprocessing: torchvision's habit; nothing with the file says how images are prepared"});
 }
 
+// bigvision_mu is 32 wide, has one block, and no class token.
+TEST_F(CardSettle, HeadsOfAModelWithAnotherPrefixAreNoGuide) {
+  ModelCard card = tiny();
+  card.config.width = 32, card.config.depth = 1, card.config.mlp = 128, card.config.heads = 2;
+  EXPECT_SAYS(refusal(bare(card, Dialect::kTorchvision)), "nothing says how many attention heads");
+  const auto source = std::shared_ptr(open_tensors(at("bare")));
+  auto tensors = renamed(source, [](const std::string& n) { return n == "class_token" ? "" : n; });
+  for (TensorToWrite& tensor : tensors)
+    if (tensor.info.name == "encoder.pos_embedding")
+      tensor.info.shape = {1, 16, 32}, tensor.info.bytes = 16 * 32 * 4,
+      tensor.fill = [](std::span<std::byte>) {};
+  write_safetensors(at("without"), tensors, {});
+  EXPECT_EQ(open_model(at("without"))->card().config.heads, 2);
+}
+
 TEST_F(CardSettle, GridsThatAreNoSquareNeedASize) {
   ModelCard card = tiny();
   card.config.image_width = card.preprocess.width = 64;  // 4 x 8 patches and the class token
@@ -71,6 +86,10 @@ TEST_F(CardSettle, GridsThatAreNoSquareNeedASize) {
               open_model(bare(card, Dialect::kTimm), {.arch = "vit_tiny_patch16_224"});
             }).substr(0, 5),
             "data:");
+  write_model(at("g.npz"), card, {.dialect = Dialect::kGoogle}, by_rule);
+  std::filesystem::remove(at("g.npz.json"));
+  EXPECT_EQ(error_of([&] { open_model(at("g.npz")); }),
+            "data: 33 positions are no square grid, and no config gives the image's size");
   write_folder(card, Dialect::kHf);
   EXPECT_EQ(open_model(at("m"))->card().config.image_width, 64);
   edit([](Json& config) { config["image_size"] = 40; });

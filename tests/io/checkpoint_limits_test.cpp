@@ -196,6 +196,20 @@ TEST(CheckpointLimits, EveryRankLearnsTheKindAndTheRemedy) {
   EXPECT_EQ(given, (std::vector<std::string>{"of 0", "of 1"}));
 }
 
+// Nobody is told of an exchange that failed: the others would not hear it.
+TEST(CheckpointLimits, AnErrorOfExchangesPassesAtOnce) {
+  class Silent : public Partners {
+   public:
+    int rank() const override { return 0; }
+    int size() const override { return 2; }
+    std::vector<std::string> from_all(const std::string&) override {
+      ADD_FAILURE() << "asked";
+      return {};
+    }
+  } partners;
+  EXPECT_THROW(agreed(partners, []() -> std::string { throw Error(ErrorKind::kComm, "gone"); }), Error);
+}
+
 TEST(CheckpointLimits, FoldersOfPaths) {
   EXPECT_EQ(parent_of("a/b"), "a");
   EXPECT_EQ(parent_of("b"), ".");

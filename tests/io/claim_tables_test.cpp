@@ -173,6 +173,13 @@ TEST(ClaimTables, EveryProcessorOfTransformersHasItsDefaults) {
     EXPECT_EQ(p.mean, row.clip ? clip : half);
     EXPECT_EQ(p.std, row.clip ? clip_std : half);
   }
+  const Claims oblong =
+      hf(R"({"image_size": [224, 448]})", R"({"image_processor_type": "DeiTImageProcessor"})");
+  EXPECT_EQ(oblong.preprocess->resize, 256);
+  EXPECT_EQ(oblong.preprocess->resize_longer, 512);
+  const PreprocessConfig both = hf_images(R"({"feature_extractor_type": "CLIPFeatureExtractor",
+      "image_processor_type": "DeiTImageProcessor"})");
+  EXPECT_EQ(both.mode, ResizeMode::kStretchCrop) << "the newer key counts";
   constexpr Interpolation kCodes[] = {Interpolation::kNearest,  Interpolation::kLanczos,
                                       Interpolation::kBilinear, Interpolation::kBicubic,
                                       Interpolation::kBox,      Interpolation::kHamming};
@@ -192,6 +199,7 @@ TEST(ClaimTables, NormalisationAsTransformersComputesIt) {
       // Unscaled pixels lie between 0 and 255.
       {R"({"image_mean": [51, 51, 51], "image_std": [102, 102, 102], "do_rescale": false})", 0.2, 0.4},
       {R"({"do_rescale": false, "do_normalize": false})", 0, 1.0 / 255},
+      {R"({"rescale_factor": 0.00390625})", 0.5 * 256 / 255, 0.5 * 256 / 255},
       {R"({"image_mean": [0.5, 0.5, 0.5], "rescale_factor": 0.00392156862745098})", 0.5, 0.5},
       {R"({"do_rescale": false, "rescale_factor": 0.5, "image_mean": [51, 51, 51], "image_std": [51, 51, 51]})",
        0.2, 0.2},
@@ -235,6 +243,10 @@ TEST(ClaimTables, WhatTransformersDoesBeyondThatIsRefused) {
     EXPECT_NE(said.find(reason), std::string::npos) << images << ": " << said;
     EXPECT_EQ(said.empty(), *reason == '\0') << images << ": " << said;
   }
+  EXPECT_NE(claim_error([] {
+              hf(R"({"image_size": [224, 448]})", R"({"size": {"shortest_edge": 224}})");
+            }).find("and not cropped, the model takes 224 x 448"),
+            std::string::npos);
   const Claims own = hf("{}", R"({"image_processor_type": "Own", "size": 224, "resample": 2,
       "do_center_crop": false, "image_mean": [0, 0, 0], "image_std": [1, 1, 1], "do_resize": false})");
   EXPECT_EQ(own.images_warning, "\"Own\" is not known; done as its config says");

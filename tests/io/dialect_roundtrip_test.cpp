@@ -129,6 +129,19 @@ TEST_F(DialectRoundTrip, NothingIsOverwrittenUnasked) {
   }
 }
 
+TEST_F(DialectRoundTrip, TheJsonBesideAnNpzIsNotOverwrittenEither) {
+  write_file(at("m.npz.json"), "mine");
+  EXPECT_THROW(write_model(at("m.npz"), tiny(), {.dialect = Dialect::kGoogle}, by_rule), Error);
+  EXPECT_FALSE(std::filesystem::exists(at("m.npz")));
+  EXPECT_EQ(read_file(at("m.npz.json"), 10), "mine");
+}
+
+TEST_F(DialectRoundTrip, AParameterHasItsOwnNumberOfElements) {
+  write_model(at("m"), tiny(), {.dialect = Dialect::kTimm}, by_rule);
+  std::vector<float> longer(25);
+  EXPECT_THROW(open_model(at("m"))->read_param({"norm.bias", {{'D', 24}}}, longer), Error);
+}
+
 TEST_F(DialectRoundTrip, RefusalsNameTheFeature) {
   ModelCard card = tiny();
   card.config.qk_norm = true;

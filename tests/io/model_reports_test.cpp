@@ -82,6 +82,14 @@ TEST_F(ModelReports, ContentsAsATable) {
   EXPECT_EQ(warnings_of(one, ""), (Lines{"first", "of the numbers, 1 is NaN or infinite"}));
 }
 
+TEST_F(ModelReports, AnArchitectureThatIsNoneIsTheUsersFault) {
+  EXPECT_EQ(error_of([&] { inspect_model({.path = two_tensors(), .arch = "nothing"}); }), "")
+      << "the tensors are looked at first";
+  write_model(at("m"), tiny(), {.dialect = Dialect::kTimm}, by_rule);
+  EXPECT_EQ(error_of([&] { inspect_model({.path = at("m"), .arch = "nothing"}); }),
+            "usage: unknown architecture 'nothing'");
+}
+
 // 16 MiB are read at a time.
 TEST_F(ModelReports, StatisticsOfATensorOfSeveralParts) {
   constexpr int64_t kCount = (5 << 20) + 3;  // 20 MiB and a little
@@ -178,6 +186,45 @@ TEST_F(ModelReports, TheUsualStorageIsThatOfMostNumbers) {
   for (const char* other : {".pth", ".pt", ".bin", ".onnx", ".h5", ".msgpack"})
     EXPECT_EQ(error_of([&] { Conversion({.source = at("f32"), .target = at("x") + other}); }),
               "usage: " + at("x") + other + ": " + other + " files are not written");
+}
+
+TEST_F(ModelReports, AUsualStorageIsMoreThanAllOthers) {
+  write_model(at("plain"), tiny(), {.dialect = Dialect::kTimm}, by_rule);
+  const auto source = std::shared_ptr(open_tensors(at("plain")));
+  const auto with_narrow = [&](DType narrow, const char* part) {
+    auto tensors = renamed(source, [](const std::string& n) { return n; });
+    for (TensorToWrite& tensor : tensors)
+      if (tensor.info.name.find(part) != std::string::npos)
+        tensor.info.dtype = narrow, tensor.info.bytes /= 2, tensor.fill = [](std::span<std::byte>) {};
+    write_safetensors(at("mixed"), tensors, source->metadata());
+    return Conversion({.source = at("mixed"), .target = at("out")}).how().storage;
+  };
+  for (const DType narrow : {DType::kF16, DType::kBF16}) {
+    EXPECT_EQ(with_narrow(narrow, "head."), DType::kF32);
+    EXPECT_EQ(with_narrow(narrow, "blocks."), narrow);
+  }
+}
+
+// One unit in the last place of 1 is more than rounding to it explains.
+TEST_F(ModelReports, ANumberThatChangedByOneUnitIsBeyondStoring) {
+  const auto ones = [](const ParamSpec&, std::span<float> values) {
+    std::fill(values.begin(), values.end(), 1.0f);
+  };
+  write_model(at("m"), tiny(), {.dialect = Dialect::kTimm}, ones);
+  for (const auto& [dtype, units] : {std::pair{"f16", 0x3C01}, {"bf16", 0x3F81}}) {
+    Conversion conversion(
+        {.source = at("m"), .target = at("out.safetensors"), .dtype = dtype, .overwrite = true});
+    conversion.write({});
+    EXPECT_EQ(conversion.compare({}).beyond, 0) << dtype;
+    std::string bytes = read_file(at("out.safetensors"), 1 << 20);
+    bytes[bytes.size() - 2] = static_cast<char>(units & 0xff),
+                         bytes[bytes.size() - 1] = static_cast<char>(units >> 8);
+    write_file(at("out.safetensors"), bytes);
+    const ParamComparison c = conversion.compare({});
+    EXPECT_EQ(c.beyond, 1) << dtype;
+    EXPECT_EQ(c.max_difference, std::string(dtype) == "f16" ? 0x1p-10 : 0x1p-7);
+    EXPECT_FALSE(c.worst.empty());
+  }
 }
 
 TEST_F(ModelReports, SizesThatWereAskedForAreNoted) {

@@ -72,6 +72,8 @@ TEST(Npy, HostileHeaders) {
       {"{'descr': '<f4', 'fortran_order': False, 'shape': (), 'x': 1}", "unexpected or repeated key \"x\""},
       {"{'descr': '<f4', 'fortran_order': 1, 'shape': ()}", "True or False"},
       {"{'descr': '<f4', 'shape': ()}", "missing"},
+      {"{'fortran_order': False, 'shape': ()}", "missing"},
+      {"{'descr': '<f4', 'fortran_order': False}", "missing"},
       {"{'descr': '<f4", "without end"},
       {"{'descr': '\\x3cf4', 'fortran_order': False, 'shape': ()}", "escapes"},
       {dict("<f4", "()") + "x", "after the dict"},

@@ -201,6 +201,11 @@ TEST(LibraryView, WhatALibraryComputesOtherwise) {
             Lines{"odd_margin (start of a crop with an odd margin: half_even or down): \"half_even\" here, "
                   "transformers will use \"down\""});
   EXPECT_EQ(lines(card, {.dialect = Dialect::kTimm, .folder = true}), Lines{});
+  card.preprocess.resampler = Resampler::kTf;
+  EXPECT_EQ(lines(card, {.dialect = Dialect::kHf}),
+            Lines{"resampler (pillow, tf or tf_area): \"tf\" here, transformers will use \"pillow\""})
+      << "TensorFlow's margins are always rounded down";
+  card.preprocess.resampler = Resampler::kPillow;
   card.preprocess.mode = ResizeMode::kStretch;
   EXPECT_EQ(lines(card, {.dialect = Dialect::kHf}), Lines{});
   EXPECT_EQ(lines(card, {.dialect = Dialect::kTimm, .folder = true}), Lines{});
@@ -225,6 +230,13 @@ TEST(LibraryView, WhatALibraryComputesOtherwise) {
   EXPECT_EQ(lines(card, {.dialect = Dialect::kTimm}), Lines{}) << "a name says how";
   card.preprocess.resize = 240;
   EXPECT_EQ(lines(card, {.dialect = Dialect::kTimm}).size(), 2u) << "both sides";
+  card = {};
+  card.config.image_width = card.preprocess.width = 448, card.preprocess.resize = 250,
+  card.preprocess.resize_longer = 550;
+  card.preprocess.interpolation = Interpolation::kBilinear;
+  EXPECT_EQ(
+      lines(card, {.dialect = Dialect::kTimm, .folder = true}),
+      Lines{"resize_longer (the other side before the crop; 0: in proportion): 550 here, timm will use 500"});
   card.config.pre_logits = true;
   EXPECT_EQ(library_refuses(card, {.dialect = Dialect::kTimm}),
             "timm has no pre_logits layer any more and would refuse the file");

@@ -62,5 +62,23 @@ TEST(PosResize, AConstantTableStaysConstant) {
   }
 }
 
+// To one position and from one, by each rule's formula.
+TEST(PosResize, TheEndsOfEveryRule) {
+  using Row = std::vector<double>;
+  const double far = 0.72753906250 / 3.38281250,
+               near = 0.96386718750 / 3.38281250;  // cubic(3/8) and cubic(1/8), a = -1/2
+  const std::pair<PosResize, Row> rows[] = {{PosResize::kTimm, {far, near, near, far}},
+                                            {PosResize::kHf, {-0.09375, 0.59375, 0.59375, -0.09375}},
+                                            {PosResize::kTorchvision, {1, 0, 0, 0}},
+                                            {PosResize::kFlexivit, {0, 0.5, 0.5, 0}},
+                                            {PosResize::kJax, {1, 0, 0, 0}}};
+  for (const auto& [rule, expected] : rows) {
+    const Row found = resize_matrix(rule, 4, 1);
+    ASSERT_EQ(found.size(), 4u) << enum_name(rule);
+    for (size_t i = 0; i < 4; ++i) EXPECT_NEAR(found[i], expected[i], 1e-12) << enum_name(rule) << " " << i;
+    EXPECT_EQ(resize_matrix(rule, 1, 3), (Row{1, 1, 1})) << enum_name(rule);
+  }
+}
+
 }  // namespace
 }  // namespace vitrail

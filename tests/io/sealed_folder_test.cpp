@@ -177,6 +177,13 @@ TEST_F(SealedFolder, BlocksAreComparedWhateverPartIsRead) {
   EXPECT_TRUE(check(0, 10));
   for (const auto& [offset, bytes] : {parts[1], parts[2], parts[4]})
     EXPECT_THROW(check(offset, bytes), Error);
+  try {
+    check(kChecksumBlock, 1);
+    FAIL();
+  } catch (const Error& error) {
+    EXPECT_SAYS(error.what(),
+                "x.bin does not match its folder's manifest.json (bytes 1048576 to 2097151): it is damaged");
+  }
 }
 
 }  // namespace

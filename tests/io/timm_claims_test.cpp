@@ -132,6 +132,7 @@ TEST(TimmClaims, LimitsAndWhatIsSaidBeyondThem) {
        {{"crop_pct", 0.0099}},
        "config: config.json: crop_pct is 0.0099; it must be between 0.01 and 16"},
       {none, {{"crop_pct", 16}}, ""},
+      {none, {{"crop_pct", -0.5}}, "config: config.json: crop_pct is -0.5; it must be between 0.01 and 16"},
       {none, {{"crop_pct", 16.5}}, "config: config.json: crop_pct is 16.5; it must be between 0.01 and 16"},
       {none,
        {{"crop_mode", "border"}},
@@ -217,6 +218,17 @@ TEST(TimmClaims, TheOlderFormIsToldByAnyOfItsKeys) {
   } catch (const Error& error) {
     EXPECT_EQ(error.message(), "config.json has pretrained_cfg but no architecture");
     EXPECT_EQ(error.kind(), ErrorKind::kData);
+  }
+}
+
+TEST(TimmClaims, AnUnknownNameIsTheFilesFault) {
+  try {
+    timm_claims({{"architecture", "vit_base_patch16_22"}});
+    FAIL();
+  } catch (const Error& error) {
+    EXPECT_EQ(error.kind(), ErrorKind::kData);
+    EXPECT_EQ(error.message(), "config.json: unknown architecture 'vit_base_patch16_22'");
+    EXPECT_NE(error.hint().find("did you mean vit_base_patch16_224?"), std::string::npos) << error.hint();
   }
 }
 

@@ -171,6 +171,7 @@ TEST(TorchPickle, HostileTensors) {
     SCOPED_TRACE(c.refusal);
     expect_refusal(c.refusal, [&] { state_of(dict({{"w", c.value}})); });
   }
+  expect_refusal("tensor \"w\": ", [&] { state_of(dict({{"w", tensor(floats, 0, {7}, {0})}})); });
   const std::string good = tensor(floats, 0, {2}, {1});
   expect_refusal("two tensors", [&] { state_of(dict({{"w", good}, {"w", good}})); });
   expect_refusal("tensor name", [&] { state_of(dict({{"", good}})); });

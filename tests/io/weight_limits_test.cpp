@@ -109,12 +109,13 @@ TEST(TorchNames, ProgramsAndOtherByteOrders) {
 }
 
 TEST(TorchNames, TheFormBeforeTorch16OfAnotherVersionOrMachine) {
-  const auto said = [](const std::string& version, const std::string& machine, uint64_t count = 2) {
+  const auto said = [](const std::string& version, const std::string& machine, uint64_t count = 2,
+                       const std::string& bytes = "12345678") {
     std::string content = "\x80\x02K\x01.\x80\x02" + version + ".\x80\x02" + machine + ".";
     content += "\x80\x02" + pickled_dict({{"w", pickled_tensor("FloatStorage")}}) + ".\x80\x02]" +
                pickled_text("0") + "a.";
     append_le(content, count);
-    content += "12345678";
+    content += bytes;
     return error_of([&] { open_torch_legacy(in_memory(content)); });
   };
   const std::string v1001 = "M\xe9\x03";
@@ -123,6 +124,10 @@ TEST(TorchNames, TheFormBeforeTorch16OfAnotherVersionOrMachine) {
   EXPECT_EQ(said(v1001, "}" + pickled_text("little_endian") + "\x88s"), "");
   EXPECT_EQ(said(v1001, "}" + pickled_text("little_endian") + "\x89s"),
             "data: only little-endian files are read");
+  EXPECT_EQ(said("cos\nsystem\n)R", "}"),
+            "data: names \"os.system\", which would need to run code; pickles are read as data only");
+  EXPECT_EQ(said(v1001, "}", 1), "data: storage \"0\" has 1 elements, expected 2");
+  EXPECT_EQ(said(v1001, "}", 2, "1234567"), "data: the file ends within storage \"0\"");
   EXPECT_EQ(said(v1001, "}", 3), "data: storage \"0\" has 3 elements, expected 2");
 }
 
@@ -140,6 +145,7 @@ TEST(StridedLimits, ViewsReachTheLastElementAndNoFurther) {
   EXPECT_EQ((StridedView{{2, 3}, {10, 2}, 7}.reach()), 15u);  // 1 * 10 + 2 * 2, and the first
   EXPECT_EQ((StridedView{{2, 0}, {10, 2}, 7}.reach()), 0u);
   EXPECT_EQ((StridedView{{}, {}, 0}.reach()), 1u);
+  EXPECT_EQ((StridedView{{1, 3}, {77, 2}, 0}.reach()), 5u);
   EXPECT_TRUE((StridedView{{1, 3}, {77, 1}, 0}.is_row_major())) << "a stride of one row is never taken";
   EXPECT_FALSE((StridedView{{2, 3}, {77, 1}, 0}.is_row_major()));
 }
@@ -205,6 +211,50 @@ TEST(ZipLimits, NamesAndEntriesAtTheirLimits) {
   EXPECT_NE(said(1025, 1).find("the name must be 1 to 1024 bytes of UTF-8"), std::string::npos);
   EXPECT_EQ(said(2, 3), "");
   EXPECT_EQ(said(2, 4), "data: 4 zip entries, at most 3 are read");
+}
+
+TEST(TorchNames, TheFolderIsOneLevelDeep) {
+  const auto with = [](const std::string& name) {
+    const TempFolder folder;
+    AtomicFile file(folder / "f");
+    ZipWriter zip(file);
+    zip.add(name, {}, {});
+    zip.finish();
+    file.commit();
+    return looks_like_torch(ZipReader(in_memory(slurp(folder / "f"))));
+  };
+  EXPECT_TRUE(with("a/data.pkl"));
+  for (const char* name : {"/data.pkl", "data.pkl", "a/b/data.pkl", "a/data.pklx"})
+    EXPECT_FALSE(with(name)) << name;
+}
+
+TEST(Shards, AtTheirLimits) {
+  const TempFolder folder;
+  const auto said = [&](int shards, size_t length) {
+    std::string map;
+    for (int i = 0; i < shards; ++i)
+      map += strf("%s\"t%d\": \"%s%04d\"", i ? ", " : "", i, std::string(length - 4, 's').c_str(), i);
+    return error_of([&] { open_tensors(put(folder, "index.json", "{\"weight_map\": {" + map + "}}")); });
+  };
+  EXPECT_EQ(said(1001, 8), "data: 1001 shards, at most 1000 are read");
+  EXPECT_NE(said(1000, 8).find("cannot read"), std::string::npos) << "they are not there";
+  EXPECT_NE(said(1, 256).find("must be a plain file name"), std::string::npos);
+  EXPECT_NE(said(1, 255).find("cannot read"), std::string::npos);
+  const auto source = open_tensors(sample("sharded"));
+  ASSERT_GE(source->files().size(), 2u);
+  EXPECT_TRUE(source->files()[0].ends_with("index.json"));
+  EXPECT_TRUE(source->files()[1].ends_with(".safetensors"));
+}
+
+// What is read goes into memory of its own size.
+TEST(TensorReads, TargetsOfAnotherSizeAreRefused) {
+  for (const char* name : {"numpy.npz", "state_dict.pth", "legacy.pth", "all_types.safetensors"}) {
+    const auto source = open_tensors(sample(name));
+    std::vector<std::byte> longer(source->tensors()[0].bytes + 1);
+    EXPECT_NE(error_of([&] { source->read(0, longer); }).find("internal: "), std::string::npos) << name;
+    EXPECT_NE(error_of([&] { source->read_part(0, 1, std::span(longer).first(longer.size() - 1)); }), "")
+        << name;
+  }
 }
 
 // As any program reads them: version 4.5, names in UTF-8, stored, the first day of the format.

@@ -140,6 +140,11 @@ TEST_F(WrittenFiles, ConfigsOfTimm) {
                                           {"mean", {0.1, 0.2, 0.3}},
                                           {"std", {0.5, 0.5, 0.5}},
                                           {"num_classes", 5}}));
+  card.preprocess.crop_pct = 0, card.preprocess.resize = 40;
+  EXPECT_EQ(timm_config_json(card)["pretrained_cfg"]["crop_pct"], 0.8) << "of the rows: 32 / 40";
+  card.config.patch_width = 1;
+  EXPECT_EQ(timm_config_json(card)["model_args"]["patch_size"], (Json{8, 1}));
+  card.config.patch_width = 0;
   card.config.distilled = true;
   EXPECT_EQ(timm_config_json(card)["architecture"], "deit_base_distilled_patch16_224");
   EXPECT_FALSE(timm_config_json(card)["model_args"].contains("class_token"));
@@ -265,6 +270,9 @@ TEST_F(WrittenFiles, AChangeOfAFileChangesItsIdentity) {
     EXPECT_NE(identity(changed), before) << at_byte;
   }
   EXPECT_EQ(identity(good), before);
+  write_file(at("adapters.safetensors"), "x");
+  EXPECT_SAYS(source_identity(*open_tensors(at("w"))), "adapters.safetensors 1 bytes, changed ");
+  fs::remove(at("adapters.safetensors"));
   fs::last_write_time(at("w"), time + std::chrono::milliseconds(1));
   EXPECT_NE(source_identity(*open_tensors(at("w"))), before);
 }

@@ -226,6 +226,11 @@ TEST(Zip, AnnouncedSizesAreCapped) {
   RawEntry forty_gigabytes = deflated("zeros", std::string(1000, '\0'));
   forty_gigabytes.size = uint64_t{40} << 30;
   expect_refusal("more than deflate can pack", [&] { ZipReader(in_memory(zip_of({forty_gigabytes}))); });
+  RawEntry densest = deflated("zeros", std::string(1000, '\0'));
+  densest.size = 1032 * densest.packed + 1031;
+  EXPECT_NO_THROW(ZipReader(in_memory(zip_of({densest}))));
+  densest.size += 1;
+  expect_refusal("more than deflate can pack", [&] { ZipReader(in_memory(zip_of({densest}))); });
   forty_gigabytes.packed = uint64_t{40} << 20;
   expect_refusal("all inflated entries together", [&] { ZipReader(in_memory(zip_of({forty_gigabytes}))); });
   RawEntry huge = forty_gigabytes;

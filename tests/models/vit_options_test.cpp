@@ -96,6 +96,28 @@ TEST(VitOptions, PoolingLeavesThePrefixOut) {
   EXPECT_EQ(text_of(distilled, "distillation"), "select_token index=1");
 }
 
+TEST(VitOptions, PoolingMayTakeThePrefixToo) {
+  VitConfig config = small();
+  config.pool_prefix = true;
+  for (const auto& [pool, name, text] : {std::tuple{Pool::kMean, "mean", "mean_tokens first=0"},
+                                         {Pool::kMax, "max", "max_tokens first=0"},
+                                         {Pool::kMap, "attn_pool.patches", ""}}) {
+    config.pool = pool;
+    EXPECT_EQ(text_of(record_vit(config), name), text);
+  }
+  config.pool_prefix = false;
+  EXPECT_EQ(text_of(record_vit(config), "attn_pool.patches"), "drop_tokens first=1");
+}
+
+TEST(VitOptions, TheGeluBeforeTheHeadIsTheExactOne) {
+  VitConfig config = small();
+  config.pre_logits = true;
+  config.pre_logits_act = ActKind::kGelu;
+  config.gelu = GeluKind::kTanh;
+  EXPECT_EQ(text_of(record_vit(config), "pre_logits.gelu"), "gelu erf");
+  EXPECT_EQ(text_of(record_vit(config), "blocks.0.mlp.gelu"), "gelu tanh");
+}
+
 TEST(VitOptions, AdaptersAreScaledByAlphaOverRankAndStandWhereAsked) {
   const auto recorded = [](bool attention, bool mlp) {
     return record_vit(small(), {.lora = {.rank = 4, .alpha = 6, .attention = attention, .mlp = mlp}});

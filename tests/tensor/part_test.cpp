@@ -44,6 +44,17 @@ TEST(Parts, AreCopiedOutAndIn) {
   }
 }
 
+TEST(Parts, TheWholeAndAScalarAreCopiedAtOnce) {
+  const int whole[] = {1, 2, 3, 4, 5, 6};
+  int found[6] = {}, one = 0;
+  copy_out_part(Shape{{'B', 2}, {'N', 3}}, sizeof(int), whole, found);
+  EXPECT_TRUE(std::equal(whole, whole + 6, found));
+  copy_out_part(Shape{}, sizeof(int), whole + 4, &one);
+  EXPECT_EQ(one, 5);
+  copy_out_part(Shape{cut('B', 2, 1, 0)}, sizeof(int), whole, &one);
+  EXPECT_EQ(one, 5) << "an empty part copies nothing";
+}
+
 TEST(Mesh, EvenOneRankHasAName) {
   EXPECT_EQ(to_string(Mesh{}), "dp=1");
   EXPECT_EQ(to_string(Mesh{{2, 4, 1, 1}, 3}), "dp=2 tp=4");
