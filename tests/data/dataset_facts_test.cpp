@@ -20,18 +20,8 @@ using namespace test;
 using namespace std::string_literals;
 using Names = std::vector<std::string>;
 
-// "kind: message" of what is refused, "" when nothing is.
-template <typename Body>
-std::string refused(Body&& body) {
-  try {
-    body();
-    return "";
-  } catch (const Error& error) {
-    return std::string(to_string(error.kind())) + ": " + error.message();
-  }
-}
 std::string opened(const std::string& spec, Part part = Part::kTrain) {
-  return refused([&] { open_dataset(spec, part); });
+  return said_by([&] { open_dataset(spec, part); });
 }
 
 TEST(DatasetFacts, WordsForDataThatAreNone) {
@@ -117,10 +107,10 @@ TEST(DatasetFacts, IdxNamesTheMissingPart) {
   folder.file("test-labels-idx1-ubyte", idx_file({2}, "\0\0"s));
   EXPECT_EQ(open_dataset("idx:" + folder.path(), Part::kVal)->sample_name(1), "test#1");
   EXPECT_EQ(
-      refused([&] { open_idx_bytes(std::make_unique<MemoryBytes>("m", idx_file({1}, "ab")), false, 1); }),
+      said_by([&] { open_idx_bytes(std::make_unique<MemoryBytes>("m", idx_file({1}, "ab")), false, 1); }),
       "data: the header speaks of 1 bytes, 2 follow it");
   EXPECT_EQ(
-      refused([&] { open_idx_bytes(std::make_unique<MemoryBytes>("m", idx_file({1}, "a")), false, 3); }),
+      said_by([&] { open_idx_bytes(std::make_unique<MemoryBytes>("m", idx_file({1}, "a")), false, 3); }),
       "data: starts with 0x00000801, expected 0x00000803 (3 extents of bytes)");
   EXPECT_EQ(error_of([] { open_dataset("idx:/nowhere/at/all", Part::kTrain); }).hint(),
             "check the path: idx: takes the folder that holds the files");
@@ -150,7 +140,7 @@ TEST(DatasetFacts, FoldersForValidationInTheirOrder) {
 
 TEST(DatasetFacts, TarMembersAtTheirLimits) {
   const auto walk = [](const std::string& bytes) {
-    return refused([&] {
+    return said_by([&] {
       const MemoryBytes file("memory", bytes);
       TarReader reader(file);
       while (reader.next()) {
@@ -183,7 +173,7 @@ TEST(DatasetFacts, TarMembersAtTheirLimits) {
         std::vector<TarEntry>{{"a.json", R"({"label": 2})"}, {"a.cls", "1"}, {"a.png", "x"}}})
     EXPECT_EQ(index_tar(MemoryBytes("memory", tar_file(entries))).at(0).label.numbers,
               std::vector<int64_t>{1});
-  EXPECT_EQ(refused([&] {
+  EXPECT_EQ(said_by([&] {
               index_tar(MemoryBytes("memory",
                                     tar_file({{"a.png", "x"}, {"a.cls", std::string((1 << 20) + 1, '1')}})));
             }),
@@ -201,17 +191,17 @@ TEST(DatasetFacts, AnImageMayHaveSixtyFourMebibytes) {
   const DataFolder folder;
   folder.file("a/1.png", "");
   std::filesystem::resize_file(folder.path("a/1.png"), (64 << 20) + 1);
-  EXPECT_EQ(refused([&] { open_dataset("folder:" + folder.path(), Part::kTrain)->load(0, 0); }),
+  EXPECT_EQ(said_by([&] { open_dataset("folder:" + folder.path(), Part::kTrain)->load(0, 0); }),
             "data: " + folder.path("a/1.png") + " has 67108865 bytes, at most 67108864 are read");
 }
 
 TEST(DatasetFacts, RangesOfShards) {
   EXPECT_EQ(expand_braces("{5..5}"), Names{"5"});
   EXPECT_EQ(expand_braces("{0..999999}").size(), 1'000'000u);
-  EXPECT_EQ(refused([] { expand_braces("{0..1000000}"); }),
+  EXPECT_EQ(said_by([] { expand_braces("{0..1000000}"); }),
             "config: {0..1000000}: expected a range of rising numbers, as {000..146}");
   EXPECT_EQ(expand_braces("{0..999}{0..999}").size(), 1'000'000u);
-  EXPECT_EQ(refused([] { expand_braces("{0..999}{0..1000}"); }),
+  EXPECT_EQ(said_by([] { expand_braces("{0..999}{0..1000}"); }),
             "config: \"{0..999}{0..1000}\" stands for more than 1000000 files");
   EXPECT_EQ(expand_braces("a{,b}"), (Names{"a", "ab"}));
 }
@@ -219,7 +209,7 @@ TEST(DatasetFacts, RangesOfShards) {
 TEST(DatasetFacts, PackedNamesAtTheirLimit) {
   const DataFolder folder;
   const auto said = [&](size_t length) {
-    return refused([&] {
+    return said_by([&] {
       PackWriter writer(folder.path("p"), {"a"}, false);
       writer.add(std::string(length, 'n'), std::vector<int32_t>{0}, Part::kTrain, PackedImage::of_file("x"));
       writer.finish();
@@ -253,9 +243,9 @@ TEST(DatasetFacts, NotesOfWhatWasDecided) {
                    "training on 1 images of 1 classes"}));
   EXPECT_EQ(notes({.train = spec, .val = spec})[0], "validation: the validation part of " + spec);
   other.file("labels.csv", "filename,labels\nb/1.png,b\n");
-  EXPECT_EQ(refused([&] { open_data({.train = spec, .val = second}); }),
+  EXPECT_EQ(said_by([&] { open_data({.train = spec, .val = second}); }),
             "data: the training data has one label an image, the validation data several");
-  EXPECT_EQ(refused([&] { open_data({.train = spec, .val = second, .classes = {"c"}}); }).substr(0, 5),
+  EXPECT_EQ(said_by([&] { open_data({.train = spec, .val = second, .classes = {"c"}}); }).substr(0, 5),
             "data:");
   EXPECT_EQ(notes({.train = second, .val_fraction = 0})[1],
             "training on 1 images of 1 classes (several labels an image)");
@@ -266,7 +256,7 @@ TEST(DatasetFacts, ClassesWithoutAnyImageAreNoData) {
   folder.file("train/a/1.png", png(1));
   folder.folder("train/empty");
   folder.file("val/a/2.png", png(1));
-  EXPECT_EQ(refused([&] { open_data({.train = "folder:" + folder.path(), .classes = {"empty"}}); }),
+  EXPECT_EQ(said_by([&] { open_data({.train = "folder:" + folder.path(), .classes = {"empty"}}); }),
             "data: no image belongs to the classes of data.classes");
 }
 

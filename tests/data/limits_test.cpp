@@ -11,17 +11,7 @@ namespace vitrail {
 namespace {
 
 using test::FakeDataset;
-
-// "" when nothing is refused.
-template <typename Body>
-std::string said_by(Body&& body) {
-  try {
-    body();
-    return "";
-  } catch (const Error& error) {
-    return std::string(to_string(error.kind())) + ": " + error.message();
-  }
-}
+using test::said_by;
 
 TEST(AugmentLimits, BothEndsAreAllowedAndNothingBeyond) {
   using C = AugmentConfig;

@@ -6,19 +6,10 @@
 #include "io/cards/card.h"
 #include "io/cards/hf_processor.h"
 #include "io/config_json.h"
+#include "io/names_only.h"
 
 namespace vitrail {
 namespace {
-
-// "kind: message" of the Error, or "" when there is none.
-std::string claim_error(const std::function<void()>& body) {
-  try {
-    body();
-    return "";
-  } catch (const Error& error) {
-    return std::string(to_string(error.kind())) + ": " + error.message();
-  }
-}
 
 Claims hf(const char* config, const char* images = nullptr) {
   const Json model = parse_json(config, "c");
@@ -134,7 +125,7 @@ TEST(ClaimTables, NamesOfActivations) {
       if (expected)
         EXPECT_EQ(claimed(row.name, dialect), expected);
       else
-        EXPECT_EQ(claim_error([&] {
+        EXPECT_EQ(error_of([&] {
                     claimed(row.name, dialect);
                   }).find("data: there: act is \"" + std::string(row.name) + "\"; supported are gelu, "),
                   0u);
@@ -185,7 +176,7 @@ TEST(ClaimTables, EveryProcessorOfTransformersHasItsDefaults) {
                                       Interpolation::kBox,      Interpolation::kHamming};
   for (size_t code = 0; code < std::size(kCodes); ++code)
     EXPECT_EQ(hf_images(Json{{"resample", code}}.dump().c_str()).interpolation, kCodes[code]) << code;
-  EXPECT_NE(claim_error([] { hf_images(R"({"resample": -1})"); }).find("resample is -1; expected 0 nearest"),
+  EXPECT_NE(error_of([] { hf_images(R"({"resample": -1})"); }).find("resample is -1; expected 0 nearest"),
             std::string::npos);
 }
 
@@ -239,11 +230,11 @@ TEST(ClaimTables, WhatTransformersDoesBeyondThatIsRefused) {
       {R"({"rescale_factor": 0})", "config: preprocessor_config.json: rescale_factor must be positive"},
   };
   for (const auto& [images, reason] : rows) {
-    const std::string said = claim_error([&, text = images] { hf_images(text); });
+    const std::string said = error_of([&, text = images] { hf_images(text); });
     EXPECT_NE(said.find(reason), std::string::npos) << images << ": " << said;
     EXPECT_EQ(said.empty(), *reason == '\0') << images << ": " << said;
   }
-  EXPECT_NE(claim_error([] {
+  EXPECT_NE(error_of([] {
               hf(R"({"image_size": [224, 448]})", R"({"size": {"shortest_edge": 224}})");
             }).find("and not cropped, the model takes 224 x 448"),
             std::string::npos);

@@ -7,19 +7,10 @@
 #include "io/cards/library_view.h"
 #include "io/cards/written_json.h"
 #include "io/config_json.h"
+#include "io/names_only.h"
 
 namespace vitrail {
 namespace {
-
-template <typename Body>
-std::string own_error(Body body) {
-  try {
-    body();
-    return "";
-  } catch (const Error& error) {
-    return std::string(to_string(error.kind())) + ": " + error.message();
-  }
-}
 
 TEST(OwnClaims, TheBlockComesBack) {
   ModelCard card;
@@ -48,7 +39,7 @@ TEST(OwnClaims, TheBlockComesBack) {
        "config: here (vitrail): mode is \"x\"; expected one of shorter_side, stretch, stretch_crop"},
   };
   for (const auto& [root, reason] : rows)
-    EXPECT_EQ(own_error([&, &config = root] { vitrail_claims(config, "here"); }), reason);
+    EXPECT_EQ(error_of([&, &config = root] { vitrail_claims(config, "here"); }), reason);
 }
 
 TEST(OwnClaims, LabelsOfEveryClassInTurn) {
@@ -58,11 +49,11 @@ TEST(OwnClaims, LabelsOfEveryClassInTurn) {
   EXPECT_EQ(labels({{"0", "LABEL_0"}, {"1", "LABEL_1"}}), Names{}) << "names that transformers makes up";
   EXPECT_EQ(labels({{"0", "LABEL_0"}, {"1", "LABEL_2"}}), (Names{"LABEL_0", "LABEL_2"}));
   EXPECT_EQ(read_labels(Json::object(), "here"), Names{});
-  EXPECT_EQ(own_error([&] {
+  EXPECT_EQ(error_of([&] {
               labels({{"0", "a"}, {"2", "b"}});
             }),
             "config: here: id2label has 2 entries but none for class 1");
-  EXPECT_EQ(own_error([&] { labels(Json::array({"a"})); }),
+  EXPECT_EQ(error_of([&] { labels(Json::array({"a"})); }),
             "config: here: id2label is [\"a\"]; expected an object");
 }
 
@@ -123,7 +114,7 @@ TEST(PreprocessLimits, BothEndsAreAllowedAndNothingBeyond) {
     PreprocessConfig p;
     VitConfig c;
     change(p, c);
-    return own_error([&] { validate(p, c); });
+    return error_of([&] { validate(p, c); });
   };
   using P = PreprocessConfig;
   using C = VitConfig;

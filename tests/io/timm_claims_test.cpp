@@ -4,6 +4,7 @@
 #include "base/error.h"
 #include "io/cards/claims.h"
 #include "io/config_json.h"
+#include "io/names_only.h"
 
 namespace vitrail {
 namespace {
@@ -15,12 +16,7 @@ Claims timm(const Json& args, const Json& cfg = nullptr, const char* architectur
 }
 
 std::string timm_error(const Json& args, const Json& cfg = nullptr) {
-  try {
-    timm(args, cfg);
-    return "";
-  } catch (const Error& error) {
-    return std::string(to_string(error.kind())) + ": " + error.message();
-  }
+  return error_of([&] { timm(args, cfg); });
 }
 
 TEST(TimmClaims, EveryArgumentSetsItsOwnField) {
