@@ -210,6 +210,7 @@ std::vector<OpCase> op_cases() {
   add_fused_cases(cases);
   add_image_cases(cases);
   add_flat_cases(cases);
+  add_long_cases(cases);
   return cases;
 }
 

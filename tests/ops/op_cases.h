@@ -45,6 +45,7 @@ std::vector<OpCase> op_cases();
 // The lists that op_cases() joins.
 void add_forward_cases(std::vector<OpCase>& cases);
 void add_gradient_cases(std::vector<OpCase>& cases);
+void add_long_cases(std::vector<OpCase>& cases);
 void add_loss_cases(std::vector<OpCase>& cases);
 void add_update_cases(std::vector<OpCase>& cases);
 void add_fused_cases(std::vector<OpCase>& cases);

@@ -276,6 +276,7 @@ TEST(OpFacts, EmptyPartsComputeNothing) {
   const auto idle = [](const OpPtr& one, const std::vector<Shape>& ins, const std::vector<Shape>& outs) {
     return computes_nothing(*one, in_f32(ins), in_f32(outs));
   };
+  EXPECT_THROW(SquareSumOp().infer({}), Error);
   EXPECT_TRUE(idle(op<TanhOp>(), {none}, {none}));
   EXPECT_FALSE(idle(op<TanhOp>(), {some}, {some}));
   EXPECT_FALSE(idle(op<AccumulateOp>(), {some, some}, {}));

@@ -98,7 +98,7 @@ TEST(ToldRuns, HowRanksAreStarted) {
   EXPECT_EQ(srun.kind(), ErrorKind::kUsage);
   EXPECT_EQ(srun.hint(), "srun --mpi=pmix ...");
   const Error both = error_of([&] {
-    open_world({.ranks = 3, .variables = set({{"OMPI_COMM_WORLD_SIZE", "2"}})});
+    open_world({.ranks = 3, .variables = set({{"OMPI_COMM_WORLD_RANK", "0"}})});
   });
   EXPECT_EQ(both.message(), "--ranks 3 under mpirun: a process is one rank there; leave --ranks out");
 }
