@@ -21,6 +21,7 @@ from pathlib import Path
 MODEL = ["-m", "vit_tiny_patch16_224", "--set", "model.image=64", "--set", "model.patch=8", "--classes", "10"]
 MPIRUN = ["mpirun", "--oversubscribe", "--bind-to", "none"]
 ZERO = ["--set", "mesh.zero=1"]
+SIDES = ("threads", "threads_zero", "mpi", "mpi_zero", "copies", "torch", "accelerate")
 ENVIRONMENT = dict(os.environ, OMPI_ALLOW_RUN_AS_ROOT="1", OMPI_ALLOW_RUN_AS_ROOT_CONFIRM="1")
 
 
@@ -104,9 +105,10 @@ class Sides:
 
 def measure(sides, names, ranks, batch, rounds):
     found = {name: [] for name in names}
-    for _ in range(rounds):
+    for number in range(rounds):
         for name in names:
             found[name].append(getattr(sides, name)(ranks, batch))
+            print(f"round {number + 1}: {name} {found[name][-1]['images_per_second']:.0f} img/s", file=sys.stderr, flush=True)
     return {name: {key: statistics.median(run[key] for run in runs) for key in runs[0]} for name, runs in found.items()}
 
 
@@ -132,10 +134,11 @@ def main():
     parser.add_argument("--timeout", type=float, default=120)
     parser.add_argument("--kinds", nargs="+", choices=["strong", "weak"], default=["strong", "weak"])
     parser.add_argument("--quick", action="store_true", help="without torch and Accelerate")
+    parser.add_argument("--sides", nargs="+", choices=SIDES, help="only these")
     parser.add_argument("--json", help="a file for the results")
     args = parser.parse_args()
     sides, results = Sides(args), []
-    names = ["threads", "threads_zero", "mpi", "mpi_zero", "copies"] + ([] if args.quick else ["torch", "accelerate"])
+    names = args.sides or [name for name in SIDES if not args.quick or name not in ("torch", "accelerate")]
     for ranks in args.ranks:
         kinds = {"strong": ("strong, 64 images", 64), "weak": ("weak, 8 images a rank", 8 * ranks)}
         for kind, batch in (kinds[name] for name in args.kinds):
