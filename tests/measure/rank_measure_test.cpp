@@ -1,0 +1,222 @@
+// Updates and inferences of two rank threads, measured: what is told of them adds up, and the ranks compute
+// what one rank does. Nothing here depends on how long anything takes.
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <nlohmann/json.hpp>
+
+#include "api/settings.h"
+#include "backend/registry.h"
+#include "measure/compare_models.h"
+#include "measure/profile_run.h"
+#include "measure/rank_infer.h"
+#include "measure/rank_steps.h"
+#include "measure/stream_bench.h"
+#include "measure/synthetic_steps.h"
+#include "plan/devices.h"
+#include "source_root.h"
+#include "thrown.h"
+
+namespace vitrail {
+namespace {
+
+TrainConfig rank_config(const char* mesh, int micro_batch = 2) {
+  return training_config(
+      std::string(
+          R"({"model": {"image_height": 16, "image_width": 16, "patch": 8, "width": 32, "depth": 4, "heads": 2,
+                       "mlp": 64}, "data": {"train": "synthetic:3x16x16x4x64"}, "mesh": )") +
+      mesh +
+      strf(R"(, "train": {"batch": 8, "micro_batch": %d, "steps": 8}, "optim": {"lr": 0.05}})", micro_batch));
+}
+
+RankStepsRequest rank_request(const char* mesh) {
+  RankStepsRequest request;
+  request.config = rank_config(mesh);
+  request.backend = &find_backend("cpu");
+  request.device = [](int) { return device_here("cpu", 1, ""); };
+  request.warmup = 1, request.updates = 4;
+  return request;
+}
+
+World two_threads() {
+  return open_world({.ranks = 2, .variables = [](const char*) { return static_cast<const char*>(nullptr); }});
+}
+
+double sum_over(const TimingStatus& timing, double RankTime::*part) {
+  double sum = 0;
+  for (const RankTime& rank : timing.ranks) sum += rank.*part;
+  return sum;
+}
+
+TEST(RankSteps, AddUp) {
+  const RankStepsResult r = time_rank_steps(two_threads(), rank_request(R"({"dp": 2})"));
+  EXPECT_EQ(r.ranks, 2);
+  EXPECT_EQ(r.transport, "threads");
+  EXPECT_EQ(r.mesh, "dp=2");
+  EXPECT_EQ(r.devices, "") << "they share the host's memory";
+  EXPECT_EQ(r.batch, 8);
+  EXPECT_EQ(r.seconds.count, 4u);
+  EXPECT_EQ(r.steps, 5);
+  EXPECT_EQ(r.timing.updates, 4);
+  ASSERT_EQ(r.timing.ranks.size(), 2u);
+  // What the plan says a rank sends, it sends in every update.
+  const RunPlan plan(rank_config(R"({"dp": 2})"), std::nullopt, find_backend("cpu"),
+                     device_here("cpu", 1, ""), RankPlace{0, 2, 2});
+  double planned = 0;
+  for (const CollectiveRow& row : plan.collectives()) planned += row.bytes;
+  EXPECT_DOUBLE_EQ(r.sent_bytes, planned);
+  EXPECT_EQ(r.peak_bytes, plan.step().peak_bytes());
+  double total = 0;
+  for (const RankTime& rank : r.timing.ranks) total += rank.total_s();
+  EXPECT_NEAR(r.exposed_share, sum_over(r.timing, &RankTime::exposed_s) / total, 0.1);
+  EXPECT_NEAR(r.waited_share, sum_over(r.timing, &RankTime::imbalance_s) / total, 0.1);
+  EXPECT_LE(r.waited_share, r.exposed_share + 1e-9);
+  EXPECT_GT(r.flight_s, 0);
+  EXPECT_LT(r.flight_s, 2 * r.timing.update_s()) << "of one update, of one rank";
+  EXPECT_GE(r.hidden_share, 0);
+  EXPECT_LE(r.hidden_share, 1);
+}
+
+// The same images, whoever has them, make the same updates: two ranks with two each are one with four.
+TEST(RankSteps, LearnWhatOneRankLearns) {
+  const auto alone = [](int micro_batch) {
+    RankContext rank(device_here("cpu", 1, ""));
+    const RunPlan plan(rank_config("{}", micro_batch), std::nullopt, find_backend("cpu"), rank.device);
+    SyntheticSteps steps(plan, rank);
+    for (int i = 0; i < 5; ++i) steps.run();
+    return steps.loss_share();
+  };
+  const std::pair<const char*, int> meshes[] = {
+      {R"({"dp": 2})", 4}, {R"({"tp": 2})", 2}, {R"({"sp": 2})", 2}, {R"({"pp": 2})", 2}};
+  for (const auto& [mesh, together] : meshes)
+    EXPECT_NEAR(time_rank_steps(two_threads(), rank_request(mesh)).loss, alone(together), 1e-4) << mesh;
+}
+
+TEST(RankSteps, AStopEndsThem) {
+  RankStepsRequest request = rank_request(R"({"dp": 2})");
+  int asked = 0;
+  request.stop = [&] { return ++asked == 3; };
+  const std::string said = thrown_by([&] { time_rank_steps(two_threads(), request); });
+  EXPECT_NE(said.find("stopped during a benchmark"), std::string::npos) << said;
+  EXPECT_EQ(asked, 3) << "before each update";
+}
+
+TEST(RankProfile, HasTheRowsOfEachRank) {
+  const auto profile = profile_ranks(two_threads(), rank_request(R"({"dp": 2})"), {.warmup = 1, .runs = 2});
+  ASSERT_TRUE(profile);
+  EXPECT_TRUE(profile->training);
+  EXPECT_EQ(profile->batch, 8);
+  EXPECT_EQ(profile->seconds.count, 2u);
+  EXPECT_TRUE(profile->what.ends_with(
+      ", an update of 8 images: adamw, f32, recompute none, micro-batches of 2, dp=2"))
+      << profile->what;
+  ASSERT_EQ(profile->ranks.size(), 2u);
+  ASSERT_EQ(profile->ranks[0].size(), profile->parts.size());
+  for (size_t i = 0; i < profile->parts.size(); ++i) {
+    const ProfileRow &own = profile->parts[i], &told = profile->ranks[0][i], &other = profile->ranks[1][i];
+    EXPECT_EQ(told.name, own.name);
+    EXPECT_EQ(told.phase, own.phase) << own.name;
+    EXPECT_EQ(told.nodes, own.nodes) << own.name;
+    EXPECT_NEAR(told.seconds, own.seconds, 1e-9) << own.name;
+    EXPECT_DOUBLE_EQ(told.flops, own.flops) << own.name;
+    EXPECT_DOUBLE_EQ(told.bytes, own.bytes) << own.name;
+    EXPECT_DOUBLE_EQ(other.flops, own.flops) << own.name;
+  }
+  const RankTimes times = rank_times_of(*profile);
+  for (const char* name : {"forward", "backward", "update", "communication"})
+    EXPECT_NE(std::find(times.columns.begin(), times.columns.end(), name), times.columns.end()) << name;
+}
+
+VitConfig inferred_model() {
+  VitConfig config;
+  config.image_height = config.image_width = 16, config.patch = 8;
+  config.width = 32, config.heads = 2, config.mlp = 64, config.depth = 2, config.classes = 5;
+  return config;
+}
+
+TEST(RankInfer, GivesTheLogitsOfOneRank) {
+  World world = two_threads();
+  MeshConfig mesh;
+  mesh.dp = 2;
+  RankInferResult result;
+  int measured = 0;
+  run_ranks({.worlds = std::move(world.ranks),
+             .mesh = resolved(mesh, 2),
+             .device = [](int) { return device_here("cpu", 1, ""); },
+             .sharing = 2},
+            [&](RankContext& rank) {
+              RankInferRequest request{
+                  .make = [](const EngineOptions& options) { return Engine(inferred_model(), options); },
+                  .shared = {.threads = 1, .batch = 5},
+                  .alone = {.threads = 1, .batch = 2},
+                  .budget = {.warmup = 1, .runs = 3}};
+              request.shared.rank = &rank;
+              request.shared.distribution = {.mesh = rank.ranks->mesh()};
+              const bool first = rank.ranks->mesh().rank == 0;
+              if (first) request.hooks.measured = [&] { ++measured; };
+              const RankInferResult own = time_rank_infer(request);
+              if (first) result = own;
+            });
+  EXPECT_EQ(measured, 3);
+  EXPECT_EQ(result.shared.batch, 5);
+  EXPECT_EQ(result.alone.batch, 2);
+  EXPECT_EQ(result.shared.threads, 1);
+  EXPECT_EQ(result.shared.seconds.count, 3u) << "without the warm-up";
+  EXPECT_EQ(result.alone.seconds.count, 3u);
+  EXPECT_LT(result.difference, 1e-4) << "all five images, two at a time alone";
+  EXPECT_GE(result.exposed_share, 0);
+  EXPECT_LE(result.exposed_share, 1);
+  // Three of five images are the larger part.
+  EngineOptions larger{.threads = 1, .batch = 5};
+  larger.distribution = {.mesh = mesh_of(resolved(mesh, 2), 0)};
+  EngineOptions smaller = larger;
+  smaller.distribution = {.mesh = mesh_of(resolved(mesh, 2), 1)};
+  const DeviceInfo device = device_here("cpu", 1, "");
+  EXPECT_EQ(result.shared.peak_bytes,
+            std::max(plan_inference(inferred_model(), larger, device).memory.peak_bytes(),
+                     plan_inference(inferred_model(), smaller, device).memory.peak_bytes()));
+}
+
+const std::string kGolden = VT_SOURCE_DIR "/tests/golden/";
+
+TEST(StreamBench, FiguresFitEachOther) {
+  const auto model = open_model(kGolden + "models/hf_single");
+  const std::vector<std::string> paths(3, kGolden + "images/grey.jpg");
+  StreamBench bench(*model, {.threads = 1, .batch = 2}, paths, "--threads ");
+  for (int i = 0; i < 3; ++i) bench.round();
+  const nlohmann::ordered_json json = bench.to_json();
+  const auto median = [&](const char* key) { return spread_of(json[key].get<std::vector<double>>()).median; };
+  const double decode = median("decode_seconds"), compute = median("compute_seconds"),
+               both = median("both_seconds");
+  EXPECT_EQ(json["both_seconds"].size(), 3u);
+  EXPECT_DOUBLE_EQ(json["img_per_s"].get<double>(), 3 / both);
+  EXPECT_DOUBLE_EQ(json["ratio_to_slower"].get<double>(), both / std::max(decode, compute));
+  EXPECT_DOUBLE_EQ(json["ratio_to_sum"].get<double>(), both / (decode + compute));
+  EXPECT_TRUE(bench.to_text().starts_with("images            3, batch 2, on cpu (")) << bench.to_text();
+  EXPECT_NE(bench.to_text().find("; medians of 3\n"), std::string::npos);
+}
+
+TEST(CompareModels, LayersComeInTheOrderOfTheirComputation) {
+  const std::string path = kGolden + "models/hf_single";
+  const ModelTrace trace = trace_model({.path = path, .open = {}, .engine = {.threads = 1}});
+  std::vector<std::string> names;
+  for (const auto& [name, values] : trace.layers) names.push_back(name);
+  ASSERT_GE(names.size(), 4u);
+  EXPECT_EQ(names[0], "images");
+  EXPECT_EQ(names[1], "embed");
+  EXPECT_EQ(names[2], "blocks.0");
+  EXPECT_EQ(names.back(), "logits");
+  EXPECT_EQ(
+      static_cast<int64_t>(std::count_if(
+          names.begin(), names.end(), [](const std::string& name) { return name.starts_with("blocks."); })),
+      trace.card.config.depth);
+  EXPECT_GT(trace.nodes, 0u);
+  std::vector<float> zeros(trace.layers[0].second.size());
+  const ModelTrace other = trace_model({.path = path, .open = {}, .engine = {.threads = 1}, .input = &zeros});
+  EXPECT_EQ(other.layers[0].second, zeros);
+  EXPECT_EQ(compare_models(trace, other, 1e-3).first, "images");
+  EXPECT_EQ(compare_models(trace, trace, 0).first, "");
+}
+
+}  // namespace
+}  // namespace vitrail
