@@ -12,6 +12,7 @@
 #include "data/datasets/tar_samples.h"
 #include "data/fake_dataset.h"
 #include "data/overlap.h"
+#include "data/said_by.h"
 
 namespace vitrail {
 namespace {

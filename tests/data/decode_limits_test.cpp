@@ -6,6 +6,7 @@
 #include "data/decode.h"
 #include "data/image_helpers.h"
 #include "data/resize.h"
+#include "data/said_by.h"
 
 namespace vitrail {
 namespace {

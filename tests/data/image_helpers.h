@@ -75,17 +75,6 @@ inline std::vector<std::string> sample_names() {
   return names;
 }
 
-// Returns "kind: message" of the Error that `body` throws, "" when it throws none.
-template <typename Body>
-std::string said_by(Body&& body) {
-  try {
-    body();
-    return "";
-  } catch (const Error& error) {
-    return std::string(to_string(error.kind())) + ": " + error.message();
-  }
-}
-
 // Returns the Error that `body` throws; fails the test when it throws none.
 template <typename Body>
 Error error_of(Body&& body) {

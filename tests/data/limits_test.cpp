@@ -6,6 +6,7 @@
 #include "data/data_config.h"
 #include "data/fake_dataset.h"
 #include "data/loader_helpers.h"
+#include "data/said_by.h"
 
 namespace vitrail {
 namespace {
