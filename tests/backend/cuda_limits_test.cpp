@@ -39,10 +39,10 @@ Sketch gemm(int64_t rows, int64_t terms, bool gelu = false) {
   const Dim d('D', terms), f('F', 96);
   const TensorDesc x{half, {{'B', rows}, d}}, w{half, {f, d}};
   if (!gelu) return {make<LinearOp>(), {x, w}};
-  return {
-      make<FusedOp>(std::vector<FusedOp::Member>{
-          {make<LinearOp>(), {0, 1}, ""}, {make<BiasOp>(), {~0, 2}, ""}, {make<GeluOp>(false), {~1}, ""}}),
-      {x, w, {half, {f}}}};
+  return {make<FusedOp>(std::vector<FusedOp::Member>{{make<LinearOp>(), {0, 1}},
+                                                     {make<BiasOp>(), {made_by(0), 2}},
+                                                     {make<GeluOp>(false), {made_by(1)}}}),
+          {x, w, {half, {f}}}};
 }
 
 TEST(CudaLimits, GemmsOfFewRows) {

@@ -80,11 +80,11 @@ Sketch fused(Members members, std::vector<TensorDesc> ins, int kept = FusedOp::k
 
 TEST(GemmNodes, PlacesOfEveryOperand) {
   const OpPtr all = make<FusedOp>(Members{{make<LayernormOp>(0.5), {0, 1, 2}},
-                                          {make<LinearOp>(Arithmetic::kBF16), {~0, 3}},
-                                          {make<BiasOp>(), {~1, 4}},
-                                          {make<GeluOp>(true), {~2}},
-                                          {make<ScaleOp>(), {~3, 5}},
-                                          {make<AddOp>(), {6, ~4}}});
+                                          {make<LinearOp>(Arithmetic::kBF16), {made_by(0), 3}},
+                                          {make<BiasOp>(), {made_by(1), 4}},
+                                          {make<GeluOp>(true), {made_by(2)}},
+                                          {make<ScaleOp>(), {made_by(3), 5}},
+                                          {make<AddOp>(), {6, made_by(4)}}});
   const GemmNode p = parse_gemm(*all);
   EXPECT_EQ(p.unsupported, "");
   EXPECT_EQ((std::vector<int>{p.x, p.weight, p.gamma, p.beta, p.bias, p.scale, p.residual}),
@@ -101,31 +101,36 @@ TEST(GemmNodes, PlacesOfEveryOperand) {
 }
 
 TEST(GemmNodes, WhatIsNoneIsSaid) {
-  const FusedOp::Member gemm{make<LinearOp>(), {0, 1}}, bias{make<BiasOp>(), {~0, 2}};
+  const FusedOp::Member gemm{make<LinearOp>(), {0, 1}}, bias{make<BiasOp>(), {made_by(0), 2}};
   const struct {
     Sketch node;
     const char* says;
   } rows[] = {
       {fused({gemm, bias}, {kX, kW, kRow}), ""},
-      {fused({gemm, {make<GeluOp>(false), {~0}}, {make<BiasOp>(), {~1, 2}}}, {kX, kW, kRow}),
+      {fused({gemm, {make<GeluOp>(false), {made_by(0)}}, {make<BiasOp>(), {made_by(1), 2}}}, {kX, kW, kRow}),
        "no place for bias around a GEMM"},
-      {fused({gemm, {make<AddOp>(), {2, ~0}}, {make<AddOp>(), {3, ~1}}}, {kX, kW, kResidual, kResidual}),
+      {fused({gemm, {make<AddOp>(), {2, made_by(0)}}, {make<AddOp>(), {3, made_by(1)}}},
+             {kX, kW, kResidual, kResidual}),
        "no place for add around a GEMM"},
-      {fused({gemm, {make<ScaleOp>(), {~0, 2}}, {make<GeluOp>(false), {~1}}}, {kX, kW, kRow}),
+      {fused({gemm, {make<ScaleOp>(), {made_by(0), 2}}, {make<GeluOp>(false), {made_by(1)}}}, {kX, kW, kRow}),
        "no place for gelu around a GEMM"},
-      {fused({gemm, {make<TanhOp>(), {~0}}}, {kX, kW}), "no place for tanh around a GEMM"},
+      {fused({gemm, {make<TanhOp>(), {made_by(0)}}}, {kX, kW}), "no place for tanh around a GEMM"},
       {fused({{make<LayernormOp>(0.5), {0, 1, 2}}}, {kX, kNorm, kNorm}), "no GEMM in it"},
-      {fused({gemm, bias, {make<GeluOp>(false), {~1}}}, {kX, kW, kRow}, 1), "makes one result"}};
+      {fused({gemm, bias, {make<GeluOp>(false), {made_by(1)}}}, {kX, kW, kRow}, 1), "makes one result"}};
   for (const auto& row : rows) EXPECT_EQ(gemm_unsupported(row.node.view()), row.says);
   const TensorDesc images{DType::kF32, {kRows, {'C', 3}, {'Y', 8}, {'X', 8}}},
       patches{DType::kF32, {kIn, {'C', 3}, {'P', 4}, {'Q', 4}}}, tokens{DType::kF32, {kRows, {'N', 4}, kIn}},
       table{DType::kF32, {{'N', 4}, kIn}};
   const FusedOp::Member embed{make<PatchEmbedOp>(), {0, 1}};
-  EXPECT_EQ(gemm_unsupported(fused({embed, {make<AddOp>(), {2, ~0}}}, {images, patches, tokens}).view()),
-            "a patch embedding takes bias, gelu and scale only");
-  EXPECT_EQ(gemm_unsupported(fused({embed, {make<BiasOp>(), {~0, 2}}}, {images, patches, table}).view()),
-            "a bias or scale does not cover the GEMM's outputs");
-  EXPECT_EQ(gemm_unsupported(fused({embed, {make<BiasOp>(), {~0, 2}}}, {images, patches, kNorm}).view()), "");
+  EXPECT_EQ(
+      gemm_unsupported(fused({embed, {make<AddOp>(), {2, made_by(0)}}}, {images, patches, tokens}).view()),
+      "a patch embedding takes bias, gelu and scale only");
+  EXPECT_EQ(
+      gemm_unsupported(fused({embed, {make<BiasOp>(), {made_by(0), 2}}}, {images, patches, table}).view()),
+      "a bias or scale does not cover the GEMM's outputs");
+  EXPECT_EQ(
+      gemm_unsupported(fused({embed, {make<BiasOp>(), {made_by(0), 2}}}, {images, patches, kNorm}).view()),
+      "");
   const GemmNode node = parse_gemm(PatchEmbedOp());
   const MatmulExtents e = gemm_extents(node, images.shape, patches.shape);
   EXPECT_EQ((std::vector<int64_t>{e.m, e.n, e.k}), (std::vector<int64_t>{16, 8, 48}));

@@ -131,10 +131,10 @@ TEST(OpFacts, AttributesSayWhatChangesTheResult) {
       {op<EmaUpdateOp>(false), ""},
       {op<StepControlOp>(0, LossScaleRule{}), "no clip"},
       {op<StepControlOp>(1.5, LossScaleRule{.dynamic = true}), "clip=1.5, dynamic loss scale"},
-      {op<FusedOp>(
-           std::vector<FusedOp::Member>{
-               {op<LayernormOp>(0.5), {0, 1, 2}}, {op<LinearOp>(), {~0, 3}}, {op<GeluOp>(false), {~1}}},
-           1),
+      {op<FusedOp>(std::vector<FusedOp::Member>{{op<LayernormOp>(0.5), {0, 1, 2}},
+                                                {op<LinearOp>(), {made_by(0), 3}},
+                                                {op<GeluOp>(false), {made_by(1)}}},
+                   1),
        "eps=0.5 erf keeps linear"},
       {op<GroupedOp>(std::vector<GroupedOp::Part>{{op<AccumulateOp>(), 0, 2}, {op<AccumulateOp>(), 2, 2}}),
        "2 parts"}};
@@ -151,7 +151,7 @@ struct WorkRow {
 TEST(OpFacts, WorkAndTheLongestSum) {
   const Shape weight{{'F', 3}, kWidth}, images{kImages, {'C', 3}, {'Y', 8}, {'X', 12}};
   const OpPtr norm_gemm = op<FusedOp>(std::vector<FusedOp::Member>{
-      {op<LayernormOp>(0.5), {0, 1, 2}}, {op<LinearOp>(), {~0, 3}}, {op<AddOp>(), {4, ~1}}});
+      {op<LayernormOp>(0.5), {0, 1, 2}}, {op<LinearOp>(), {made_by(0), 3}}, {op<AddOp>(), {4, made_by(1)}}});
   const WorkRow rows[] = {
       {op<GeluOp>(true), {kRows}, 10 * 80, 1},
       {op<GeluGradOp>(true), {kRows, kRows}, 16 * 80, 1},
@@ -206,8 +206,8 @@ TEST(OpFacts, TheFirstTokensAttentionIsCheaper) {
 }
 
 TEST(OpFacts, WhatIsWrittenAndOverwritten) {
-  const OpPtr sum =
-      op<FusedOp>(std::vector<FusedOp::Member>{{op<LinearDwOp>(), {0, 1}}, {op<AccumulateOp>(), {2, ~0}}});
+  const OpPtr sum = op<FusedOp>(
+      std::vector<FusedOp::Member>{{op<LinearDwOp>(), {0, 1}}, {op<AccumulateOp>(), {2, made_by(0)}}});
   const struct {
     OpPtr op;
     std::vector<int> updates;

@@ -84,15 +84,6 @@ TEST(SplitUpdates, ControlHostAndGatherAreApart) {
   EXPECT_TRUE(parts.host.outputs.empty());
 }
 
-TEST(SplitUpdates, ValuesKnowTheirParameter) {
-  const std::pair<const char*, const char*> rows[] = {
-      {"blocks.0.w", "blocks.0.w"},          {"grad/blocks.0.w", "blocks.0.w"},
-      {"grad/blocks.0.w#own", "blocks.0.w"}, {"ema/blocks.0.w", "blocks.0.w"},
-      {"optim/blocks.0.w/m", "blocks.0.w"},  {"blocks.0.w@bf16", "blocks.0.w"},
-      {"blocks.0.w@bf16#own", "blocks.0.w"}, {"optim/scale", "optim/scale"}};
-  for (const auto& [value, owner] : rows) EXPECT_EQ(owner_of(value), owner);
-}
-
 // A GEMM, its bias and its gelu as the first nodes of a program, and the gradient of the gelu.
 TEST(FirstNodes, AreSeenLikeOthers) {
   Builder b;

@@ -81,8 +81,9 @@ TEST(KernelChoice, WhatAnyMemberRoundsIsRounded) {
     Builder b;
     const ValueId qkv = b.input("qkv", {DType::kBF16, {{'B', 2}, {'N', 50}, {'T', 3}, {'H', 2}, {'E', 16}}});
     std::vector<FusedOp::Member> members = {{std::make_shared<AttentionOp>(), {0}},
-                                            {std::make_shared<TanhOp>(), {~0}}};
-    if (!first) members = {{std::make_shared<TanhOp>(), {0}}, {std::make_shared<AttentionOp>(), {~0}}};
+                                            {std::make_shared<TanhOp>(), {made_by(0)}}};
+    if (!first)
+      members = {{std::make_shared<TanhOp>(), {0}}, {std::make_shared<AttentionOp>(), {made_by(0)}}};
     b.output("y", b.add(std::make_shared<FusedOp>(members), {qkv}, "y"));
     const ExecutionPlan plan =
         plan_execution(b.finish(), cuda_backend(), planned_cuda_device("GPU", 90, 132));

@@ -127,7 +127,7 @@ TEST(NoiseOfElements, FunctionsAreFourUnitsOff) {
 // What a kernel declares to round in between is rounded to the member's type.
 TEST(NoiseOfFusedNodes, CountsWhatIsRoundedInBetween) {
   const OpPtr biased = std::make_shared<FusedOp>(
-      std::vector<FusedOp::Member>{{op<LinearOp>(), {0, 1}}, {op<BiasOp>(), {~0, 2}}});
+      std::vector<FusedOp::Member>{{op<LinearOp>(), {0, 1}}, {op<BiasOp>(), {made_by(0), 2}}});
   const Shape row{{'F', 1}}, weight{{'F', 1}, {'D', 3}}, out{{'B', 1}, {'F', 1}};
   const std::vector<Known> ins = {{kThree, {1, 2, 3}}, {weight, {1, 1, 1}}, {row, {10}}};
   const std::vector<DType> half(3, DType::kBF16);
@@ -141,7 +141,7 @@ TEST(NoiseOfFusedNodes, CountsWhatIsRoundedInBetween) {
   expect_noise("members", with({.members = true}), {plain + 6 * kHalf}, variance);
   expect_noise("bias", with({.bias = true}), {plain + 10 * kHalf}, variance);
   const OpPtr added = std::make_shared<FusedOp>(std::vector<FusedOp::Member>{
-      {op<LinearOp>(), {0, 1}}, {op<BiasOp>(), {~0, 2}}, {op<AddOp>(), {3, ~1}}});
+      {op<LinearOp>(), {0, 1}}, {op<BiasOp>(), {made_by(0), 2}}, {op<AddOp>(), {3, made_by(1)}}});
   std::vector<Known> more = ins;
   more.push_back({out, {-40}});
   // Of 6, 16 and 6 - 40 the last is the largest.
