@@ -22,7 +22,7 @@ struct CalibrationStep {
 };
 
 // Returns the steps for a device: each type by itself, from one image to as many as fill the device. A short
-// list has about one in five of them.
+// list has about one in eight of them.
 std::vector<CalibrationStep> calibration_steps(const DeviceInfo& device,
                                                const std::vector<std::string>& dtypes, bool brief);
 // Returns the types in which the device computes here.

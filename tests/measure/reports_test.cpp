@@ -174,22 +174,22 @@ TEST(DeviceCheck, ErrorsAreOfThePrediction) {
     EXPECT_NE(text.find(part), std::string::npos) << part << text;
 }
 
-TEST(Calibration, StepsCoverADeviceAndABriefListAFifth) {
+TEST(Calibration, StepsCoverADeviceAndABriefListAnEighth) {
   const DeviceInfo cpu = device_here("cpu", 2, ""), gpu = planned_cuda_device("made up", 90);
   EXPECT_EQ(calibration_types(cpu), (std::vector<std::string>{"f32", "bf16", "int8"}));
   EXPECT_EQ(calibration_types(gpu), (std::vector<std::string>{"f32", "tf32", "bf16", "f16", "fp8"}));
-  // Batches on a processor: 3 + 2 + 1 + 3 + 1 + 2 + 3 + 1 + 0 + 2 + 0 + 2; on a GPU 3 + 1 + 1 + 3 + 1 + 2 + 4
-  // + 1 + 1 + 3 + 1 + 3. Each for inference and training; int8 trains nothing.
-  EXPECT_EQ(calibration_steps(cpu, {"f32"}, false).size(), 40u);
-  EXPECT_EQ(calibration_steps(cpu, {"f32", "int8"}, false).size(), 60u);
+  // Batches on a processor: 7 of Tiny, 5 of Small, 2 of Base/32, 6 of Base/16, 3 of Large, 2 of Huge; on a
+  // GPU 3 + 1 + 1 + 3 + 1 + 2 + 4 + 1 + 1 + 3 + 1 + 3. Each for inference and training; int8 trains nothing.
+  EXPECT_EQ(calibration_steps(cpu, {"f32"}, false).size(), 50u);
+  EXPECT_EQ(calibration_steps(cpu, {"f32", "int8"}, false).size(), 75u);
   EXPECT_EQ(calibration_steps(gpu, {"bf16"}, false).size(), 48u);
   std::vector<std::string> texts;
   for (const CalibrationStep& step : calibration_steps(cpu, {"f32"}, true)) texts.push_back(step.text());
   EXPECT_EQ(texts,
-            (std::vector<std::string>{"vit_tiny_patch16_224 at 224 px, 6 blocks, batch 8, inference, f32",
-                                      "vit_tiny_patch16_224 at 224 px, 6 blocks, batch 8, training, f32",
-                                      "vit_base_patch16_224 at 224 px, 3 blocks, batch 2, inference, f32",
-                                      "vit_base_patch16_224 at 224 px, 3 blocks, batch 2, training, f32",
+            (std::vector<std::string>{"vit_tiny_patch16_224 at 224 px, 12 blocks, batch 8, inference, f32",
+                                      "vit_tiny_patch16_224 at 224 px, 12 blocks, batch 8, training, f32",
+                                      "vit_base_patch16_224 at 224 px, 3 blocks, batch 8, inference, f32",
+                                      "vit_base_patch16_224 at 224 px, 3 blocks, batch 8, training, f32",
                                       "vit_huge_patch14_224 at 224 px, 2 blocks, batch 3, inference, f32",
                                       "vit_huge_patch14_224 at 224 px, 2 blocks, batch 3, training, f32"}));
 }
@@ -198,8 +198,8 @@ TEST(Calibration, CountsItsMeasurements) {
   Calibration c{.device = device_here("cpu", 2, "")};
   EXPECT_EQ(c.thread_counts(), (std::vector<int>{1, 2}));
   EXPECT_EQ(c.types().size(), 3u);
-  // Two peaks and three GEMMs of three types, and 40 + 40 + 20 steps, for one thread and for two.
-  EXPECT_EQ(c.measurements(), 2 * (2 + 9 + 100));
+  // Two peaks and three GEMMs of three types, and 50 + 50 + 25 steps, for one thread and for two.
+  EXPECT_EQ(c.measurements(), 2 * (2 + 9 + 125));
   c.budget = 0;
   EXPECT_EQ(c.measurements(), 2 * 11);
   c.threads = {1, 3, 4}, c.gemms.resize(1);

@@ -34,11 +34,12 @@ struct ScriptedRun {
 
   StudyHooks hooks() {
     return {.run =
-                [this](auto& given, auto& variables, auto& go_on, std::string& out, std::string& said) {
-                  words = given, environment = variables, out = kPrinted, said = err;
+                [this](auto& given, auto& variables, auto& go_on) {
+                  words = given;
+                  environment = variables;
                   const int code = runs < codes.size() ? codes[runs] : 0;
                   ++runs;
-                  return asks && !go_on() ? 143 : code;
+                  return StudyHooks::End{asks && !go_on() ? 143 : code, kPrinted, err};
                 },
             .progress = [this](const StudyProgress& p) { told.emplace_back(p.more, p.last != nullptr); },
             .stop = stop};
