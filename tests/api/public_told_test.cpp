@@ -107,7 +107,7 @@ TEST(PublicTold, PlansEndAtTheLastByte) {
   EXPECT_FALSE(less.fits);
   EXPECT_EQ(less.largest_batch, 2);
   const Plan wide =
-      plan_inference("vit_tiny_patch16_224", {.image_height = 448, .image_width = 224, .threads = 1},
+      plan_inference("vit_tiny_patch16_224", {.threads = 1, .image_height = 448, .image_width = 224},
                      desk(folder, uint64_t{1} << 34));
   EXPECT_GT(wide.flops, 1.9 * plan.flops / 3);
 }
