@@ -69,7 +69,7 @@ TEST(CollectiveCost, CoresMoveWhatARankSends) {
       {Kind::kAllReduce, 3}, {Kind::kAllGather, 1.5}, {Kind::kReduceScatter, 1.5}, {Kind::kAllToAll, 1.5}};
   for (const auto& [kind, seconds] : rows)
     EXPECT_DOUBLE_EQ(collective_cost(tiers, group, kind, 8).cpu_seconds, seconds);
-  const GroupPlace pair = place_pair(tiers, Mesh{{4, 1, 1, 1}, 0}, 1);
+  const GroupPlace pair = place_pair(tiers, Mesh{{4, 1, 1, 1}, 0}, 0, 1);
   EXPECT_DOUBLE_EQ(collective_cost(tiers, pair, Kind::kSend, 8).cpu_seconds, 2);
   EXPECT_DOUBLE_EQ(collective_cost(tiers, pair, Kind::kReceive, 8).seconds, 8.5);
   EXPECT_DOUBLE_EQ(broadcast_cost(tiers, group, 8).seconds, 2 * 8.5);
@@ -96,7 +96,7 @@ TEST(CollectiveCost, OnTwoTiers) {
   EXPECT_DOUBLE_EQ(cost(kNodes, both, Axis::kTensor, Kind::kAllGather, 16, Algorithm::kRing),
                    3 * 1 + 3 * 0.25);
   const auto pair = [&](int64_t distance) {
-    return collective_cost(kNodes, place_pair(kNodes, all, distance), Kind::kSend, 16).seconds;
+    return collective_cost(kNodes, place_pair(kNodes, all, 0, distance), Kind::kSend, 16).seconds;
   };
   EXPECT_DOUBLE_EQ(pair(3), 0.25 + 4);
   EXPECT_DOUBLE_EQ(pair(4), 1 + 64) << "while all four of a node send";
