@@ -92,6 +92,34 @@ TEST(LaunchedJob, EndsAsItsProcessDoes) {
   EXPECT_EQ(stopped.reason, "") << "it was asked to";
 }
 
+TEST(LaunchedJob, SaysWhetherItsRanksEverCame) {
+  EXPECT_TRUE(run_shell("exit 3").unstarted);
+  EXPECT_FALSE(run_shell("exit 75").unstarted || run_shell("exit 0").unstarted);
+  EXPECT_EQ(run_shell("exit 3").lost, -1);
+}
+
+// A job that a signal ended is started again, and each start is told.
+TEST(RunJob, TellsWhyAndHowOftenItStartsAgain) {
+  const TempFolder folder;
+  const std::string played = (folder.path() / "played").string();
+  ::setenv(kPlayed, played.c_str(), 1);
+  std::vector<std::string> said, errors;
+  const JobEnd end = run_job({.by = LaunchBy::kThreads, .command = {"69,143,0"}},
+                             {.watch = {.ranks = 1},
+                              .most_restarts = 5,
+                              .pause_s = 0.001,
+                              .say = [&](const std::string& line) { said.push_back(line); },
+                              .error = [&](const std::string& line) { errors.push_back(line); }});
+  ::unsetenv(kPlayed);
+  EXPECT_EQ(end.code, 0);
+  EXPECT_EQ(said, (std::vector<std::string>{"1 rank as threads of one process",
+                                            "restart 1 of 5, from the newest checkpoint",
+                                            "restart 2 of 5, from the newest checkpoint"}));
+  EXPECT_EQ(errors, (std::vector<std::string>{
+                        "error: test_launch ended with exit code 69 before its ranks could report",
+                        "error: test_launch ended with exit code 143 before its ranks could report"}));
+}
+
 TEST(RunJob, AMistakeIsNotMadeAgain) {
   for (const char* code : {"64,0", "65,0", "73,0", "1,0"}) {
     const Ended ended = run_played(code, 3);

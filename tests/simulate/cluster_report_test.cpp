@@ -218,6 +218,19 @@ TEST(ClusterPlan, LimitsOfSizesAreMetExactly) {
             "calibrate wrote");
 }
 
+// Where neither a batch nor a micro-batch is given, meshes are compared with 64 images a device.
+TEST(ClusterPlan, TheComparedBatchFollowsTheRun) {
+  ClusterSettings settings;
+  settings.cluster = "dgx-a100", settings.devices = 2;
+  const auto batch = [&](int64_t micro_batch, int64_t accumulation) {
+    ClusterRun run = tiny_run(micro_batch);
+    run.config.train.accumulation = accumulation, run.every_mesh = true;
+    return plan_cluster(settings, {VT_SOURCE_DIR "/configs/networks"}, run).batch;
+  };
+  EXPECT_EQ(batch(0, 0), 128);
+  EXPECT_EQ(batch(4, 3), 24);
+}
+
 // An all-reduce of n bytes over two devices takes n seconds, and a second to begin.
 TEST(Simulator, KeepsSpansAndExchanges) {
   const std::vector<Tier> tiers = {{"line", Topology::kSwitch, 2, 1, 0, 0}};
