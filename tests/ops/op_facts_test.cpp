@@ -195,7 +195,9 @@ TEST(OpFacts, WorkAndTheLongestSum) {
   for (const WorkRow& row : rows) {
     const std::vector<TensorDesc> ins = in_f32(row.ins), outs = row.op->infer(ins);
     EXPECT_DOUBLE_EQ(row.op->flops(ins, outs), row.flops) << row.op->kind();
-    if (row.longest > 0) EXPECT_EQ(row.op->reduction_length(ins), row.longest) << row.op->kind();
+    if (row.longest > 0) {
+      EXPECT_EQ(row.op->reduction_length(ins), row.longest) << row.op->kind();
+    }
   }
 }
 

@@ -45,7 +45,9 @@ TEST(MeshConfig, EndsOfRanges) {
       const Error error = error_of([&] { validate(config); });
       const bool accepted = n >= row.least && n <= row.most;
       EXPECT_EQ(error.kind(), accepted ? ErrorKind::kInternal : ErrorKind::kConfig) << row.key << " " << n;
-      if (!accepted) EXPECT_NE(error.message().find(row.key), std::string::npos) << error.message();
+      if (!accepted) {
+        EXPECT_NE(error.message().find(row.key), std::string::npos) << error.message();
+      }
     }
 }
 

@@ -67,9 +67,15 @@ TEST(OffloadPlan, EveryGradientComesDownOnce) {
     EXPECT_EQ(plan.layout->at(OffloadPlan::copies_at(0)).desc.bytes(), up);
     EXPECT_EQ(plan.layout->has(OffloadPlan::gradients_at(1)), offload.trained > 1);
     EXPECT_TRUE(offload.sends);
-    if (bucket_bytes == 1) EXPECT_EQ(offload.trained, sums.size()) << "one each";
-    if (bucket_bytes == size_t{1} << 30) EXPECT_EQ(offload.trained, 1u);
-    if (bucket_bytes == 0) EXPECT_GE(offload.trained, 4u);
+    if (bucket_bytes == 1) {
+      EXPECT_EQ(offload.trained, sums.size()) << "one each";
+    }
+    if (bucket_bytes == size_t{1} << 30) {
+      EXPECT_EQ(offload.trained, 1u);
+    }
+    if (bucket_bytes == 0) {
+      EXPECT_GE(offload.trained, 4u);
+    }
   }
 }
 
