@@ -72,6 +72,15 @@ TEST(CostCurves, ASizeMeasuredTwiceTakesTheMean) {
   EXPECT_NEAR(*curves.seconds(linear(), size, roofline), 1e-3, 1e-6);
 }
 
+TEST(CostCurves, StayApartInWhateverOrderTheyCome) {
+  CostCurves curves;
+  const NodeSize size = gemm(100, 100, 100);
+  for (const int threads : {8, 2, 4}) curves.add(linear(threads), {size, 1e-3 * threads});
+  ASSERT_EQ(curves.curves().size(), 3u);
+  for (const int threads : {2, 4, 8})
+    EXPECT_NEAR(*curves.seconds(linear(threads), size, roofline), 1e-3 * threads, 1e-6) << threads;
+}
+
 TEST(CostCurves, OtherKernelsAndKindsStandInForOneThatWasNotMeasured) {
   const CostCurves curves = grid();
   const NodeSize size = gemm(400, 768, 768);
@@ -184,7 +193,9 @@ TEST(DeviceFormat, WhatNoDeviceHasIsRefusedByName) {
                                                         {"processors", 0},
                                                         {"compute", -1},
                                                         {"l2_bytes", 0},
+                                                        {"foreign_bytes", 80000000000},
                                                         {"name", ""},
+                                                        {"source", 5},
                                                         {"kind", "tpu"},
                                                         {"format", "vitrail device 3"},
                                                         {"sheet", {{"url", "x"}}},
@@ -211,9 +222,12 @@ TEST(DeviceFormat, MisspeltAndMissingMembersAreNamed) {
     device.erase(name);
     EXPECT_NE(refusal(device).find(name), std::string::npos) << name;
   }
-  device = measured();
-  device["curves"][0]["points"][0] = {1, 2, 3, 4, -1};
-  EXPECT_NE(refusal(device).find("-1"), std::string::npos) << refusal(device);
+  for (size_t i = 0; i < 5; ++i) {
+    device = measured();
+    device["curves"][0]["points"][0] = {1, 2, 3, 4, 5};
+    device["curves"][0]["points"][0][i] = -1;
+    EXPECT_NE(refusal(device).find("-1"), std::string::npos) << i << ": " << refusal(device);
+  }
   device = measured();
   device["curves"][0]["type"] = "zz";
   EXPECT_NE(refusal(device).find("\"zz\""), std::string::npos) << refusal(device);

@@ -72,6 +72,8 @@ TEST(FileTarget, TellsWhatTheDriverHolds) {
   const PlanTarget target = file_target(file, 64, "");
   EXPECT_EQ(target.available_bytes, 70u);
   EXPECT_EQ(target.foreign_bytes, 30u);
+  EXPECT_TRUE(target.named);
+  EXPECT_FALSE(processor_target(1, "").named);
 }
 
 TEST(ResolvedTarget, IsTheFileOrTheDeviceThatWasAskedFor) {
