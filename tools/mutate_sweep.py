@@ -1,5 +1,6 @@
 """Faults that nobody had to write: drawn from all of src, built at once, each tried with the tests that meet it.
-  tools/mutate sweep build [--seed N] [--density LINES] [--only FOLDER...] [--tree FOLDER] [--jobs N]
+  tools/mutate sweep build [--seed N] [--density LINES] [--only FOLDER...] [--programs FOLDER...]
+                           [--tree FOLDER] [--jobs N]
   tools/mutate sweep reach | run | report [OPTIONS]     see tools/sweep_run.py
   tools/mutate sweep pack FOLDER                        for another host: sweep_run.py reach FOLDER, then run FOLDER
 One fault in LINES lines, the same ones for the same sources and seed. What does not compile is left out: the
@@ -72,10 +73,9 @@ def blamed(faults, log):
     return found
 
 
-def compiled(root, tree, names, faults, jobs):
-    """Builds; the faults that are in it."""
+def compiled(root, tree, names, faults, programs, jobs):
+    """Builds test programs; the faults that are in them."""
     dropped = set(json.loads(DROPPED.read_text())) if DROPPED.exists() else set()
-    programs = [f"test_{folder}" for folder in PROGRAMS]
     while True:
         left = [fault for fault in faults if name_of(fault) not in dropped]
         mutate_tree.fill(tree, files_of(root, names, left))
@@ -98,13 +98,12 @@ def layer_of(file):
     return file.split("/")[1]
 
 
-def facts_of(root, faults):
+def facts_of(root, faults, programs):
     lines = {fault.file: (root / fault.file).read_text().splitlines() for fault in faults}
     rows = [{"number": fault.number, "name": name_of(fault), "layer": layer_of(fault.file), "file": fault.file,
              "near": NEAR.get(layer_of(fault.file), f"test_{layer_of(fault.file)}"), "line": fault.line,
              "from": fault.before, "to": fault.after, "text": lines[fault.file][fault.line - 1].strip()}
             for fault in faults]
-    programs = [f"test_{folder}" for folder in PROGRAMS]
     return {"faults": rows, "layers": {row["layer"]: {"programs": programs, "filter": "*"} for row in rows}}
 
 
@@ -114,9 +113,9 @@ def build(args):
     faults = [fault for fault in draw(ROOT, names, args.density, args.seed)
               if fault.file.startswith(tuple(args.only or ["src/"]))]
     print(f"{len(faults)} faults drawn from {len({fault.file for fault in faults})} files", flush=True)
-    faults = compiled(ROOT, tree, names, faults, args.jobs)
-    facts = facts_of(ROOT, faults)
-    mutate_tree.stage(ROOT, STAGE, facts, tree / "build/release", [f"test_{folder}" for folder in PROGRAMS])
+    programs = [f"test_{folder}" for folder in args.programs]
+    faults = compiled(ROOT, tree, names, faults, programs, args.jobs)
+    mutate_tree.stage(ROOT, STAGE, facts_of(ROOT, faults, programs), tree / "build/release", programs)
     print(f"{len(faults)} faults built: {STAGE}")
 
 
@@ -129,6 +128,8 @@ def main(arguments):
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--density", type=float, default=40, help="lines for each fault")
     parser.add_argument("--only", nargs="+", help="folders of src, as src/plan/")
+    parser.add_argument("--programs", nargs="+", default=PROGRAMS, choices=PROGRAMS, metavar="FOLDER",
+                        help="only the test programs of these folders of tests")
     parser.add_argument("--tree", default=HOME / "tree", help="where the copy goes: a compiler cache knows paths")
     parser.add_argument("--jobs", type=int, default=os.cpu_count(), help="compilers at once")
     args = parser.parse_args(arguments)

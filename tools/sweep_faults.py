@@ -111,8 +111,6 @@ def wrapped(begin, end, before, after):
 def operators(text):
     for match in OPERATOR.finditer(text):
         sign, at = match.group(1), match.start()
-        if sign == "+" and '"' in text[max(0, at - 2):at + 3]:
-            continue  # of strings
         kind = "equality" if sign in ("==", "!=") else "relation" if sign[0] in "<>" else "arithmetic"
         yield kind, at, match.end(), OTHERS[sign], [(at, len(sign), f"{sign} ::VtOp<{{n}}>{{{{}}}} {sign}")]
     for match in SUM.finditer(text):

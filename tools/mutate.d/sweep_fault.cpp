@@ -1,4 +1,5 @@
-// Which fault acts, by the environment's VT_FAULT, and which of the others a process and those it forks have met.
+// Which fault acts, by the environment's VT_FAULT, and which of the others a process and those it forks have
+// met.
 #include "base/vt_fault.h"
 
 #include <sys/mman.h>
@@ -8,10 +9,12 @@
 alignas(4096) unsigned char vt_fault_met[kVtMostFaults];
 static int vt_fault_chosen = 0;
 
-// Before everything else that is made when a program starts. The table is shared, so that what a child meets is known.
+// Before everything else that is made when a program starts. The table is shared, so that what a child meets
+// is known.
 __attribute__((constructor(101))) static void vt_fault_begin() {
   if (const char* text = std::getenv("VT_FAULT")) vt_fault_chosen = std::atoi(text);
-  mmap(vt_fault_met, sizeof(vt_fault_met), PROT_READ | PROT_WRITE, MAP_FIXED | MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+  mmap(vt_fault_met, sizeof(vt_fault_met), PROT_READ | PROT_WRITE, MAP_FIXED | MAP_SHARED | MAP_ANONYMOUS, -1,
+       0);
 }
 
 bool vt_fault_unmet(int n) {

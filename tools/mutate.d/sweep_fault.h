@@ -1,6 +1,6 @@
-// What the faults of tools/mutate sweep are made of: vt_fault(n), and operators that become another when fault n acts.
-// `a < VtOp<n>{} < b` is a < b or a <= b: operators of one precedence need no brackets, so none had to be found. Part
-// of tools/mutate's copy of the sources, never of Vitrail.
+// What the faults of tools/mutate sweep are made of: vt_fault(n), and operators that become another when
+// fault n acts. `a < VtOp<n>{} < b` is a < b or a <= b: operators of one precedence need no brackets, so none
+// had to be found. Part of tools/mutate's copy of the sources, never of Vitrail.
 #pragma once
 
 #include <algorithm>
@@ -28,16 +28,23 @@ struct VtLeft {
 template <int n>
 struct VtSum {};
 
-#define VT_OPERATOR(sign, other)                                                                            \
-  template <int n, typename A>                                                                              \
-  VT_ALWAYS_INLINE VtLeft<n, A> operator sign(A&& a, VtOp<n>) {                                             \
-    return {std::forward<A>(a)};                                                                            \
-  }                                                                                                         \
-  template <int n, typename A, typename B>                                                                  \
-  VT_ALWAYS_INLINE auto operator sign(VtLeft<n, A>&& a, B&& b)                                              \
-      -> decltype(std::forward<A>(a.value) sign std::forward<B>(b)) {                                       \
-    if (vt_fault(n)) return std::forward<A>(a.value) other std::forward<B>(b);                              \
-    return std::forward<A>(a.value) sign std::forward<B>(b);                                                \
+// Where types have no such other operator (strings, paths) what stands on its right is left out.
+#define VT_OPERATOR(sign, other)                                               \
+  template <int n, typename A>                                                 \
+  VT_ALWAYS_INLINE VtLeft<n, A> operator sign(A&& a, VtOp<n>) {                \
+    return {std::forward<A>(a)};                                               \
+  }                                                                            \
+  template <int n, typename A, typename B>                                     \
+  VT_ALWAYS_INLINE auto operator sign(VtLeft<n, A>&& a, B&& b)                 \
+      ->decltype(std::forward<A>(a.value) sign std::forward<B>(b)) {           \
+    using Result = decltype(std::forward<A>(a.value) sign std::forward<B>(b)); \
+    if (vt_fault(n)) {                                                         \
+      if constexpr (requires { a.value other b; })                             \
+        return std::forward<A>(a.value) other std::forward<B>(b);              \
+      else                                                                     \
+        return static_cast<Result>(std::forward<A>(a.value));                  \
+    }                                                                          \
+    return std::forward<A>(a.value) sign std::forward<B>(b);                   \
   }
 VT_OPERATOR(<, <=)
 VT_OPERATOR(<=, <)
@@ -53,18 +60,18 @@ VT_OPERATOR(%, /)
 #undef VT_OPERATOR
 
 // `a += VtSum<n>{} += b`, which groups from the right, is a += b or a = b.
-#define VT_SUM(sign)                                                      \
-  template <int n, typename B>                                            \
-  VT_ALWAYS_INLINE VtLeft<n, B> operator sign(VtSum<n>, B&& b) {          \
-    return {std::forward<B>(b)};                                          \
-  }                                                                       \
-  template <typename A, int n, typename B>                                \
-  VT_ALWAYS_INLINE A& operator sign(A& a, VtLeft<n, B>&& b) {             \
-    if (vt_fault(n))                                                      \
-      a = std::forward<B>(b.value);                                       \
-    else                                                                  \
-      a sign std::forward<B>(b.value);                                    \
-    return a;                                                             \
+#define VT_SUM(sign)                                             \
+  template <int n, typename B>                                   \
+  VT_ALWAYS_INLINE VtLeft<n, B> operator sign(VtSum<n>, B&& b) { \
+    return {std::forward<B>(b)};                                 \
+  }                                                              \
+  template <typename A, int n, typename B>                       \
+  VT_ALWAYS_INLINE A& operator sign(A& a, VtLeft<n, B>&& b) {    \
+    if (vt_fault(n))                                             \
+      a = std::forward<B>(b.value);                              \
+    else                                                         \
+      a sign std::forward<B>(b.value);                           \
+    return a;                                                    \
   }
 VT_SUM(+=)
 VT_SUM(-=)
