@@ -228,11 +228,11 @@ TEST(ImageList, ListsAndFoldersAndWhatIsWrong) {
   const std::string exif(
       "\0\0\0\x1a"
       "eXIf"
-      "MM\0*\0\0\0\x08\0\1\1\x12\0\3\0\0\0\1\0\2\0\0\0\0\0\0",
-      34);
+      "MM\0*\0\0\0\x08\0\1\1\x12\0\3\0\0\0\1\0\2\0\0\0\0\0\0"
+      "\x22\x28\x6f\x7a",
+      38);
   const std::string whole = test::png(1);
-  const std::string mirrored =
-      folder.file("m.png", whole.substr(0, 33) + exif + std::string(4, '\0') + whole.substr(33));
+  const std::string mirrored = folder.file("m.png", whole.substr(0, 33) + exif + whole.substr(33));
   load_listed_image(mirrored, false, note);
   EXPECT_EQ(note, mirrored + ": EXIF orientation 2 not applied");
 }
