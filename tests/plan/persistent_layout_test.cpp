@@ -12,8 +12,8 @@
 namespace vitrail {
 namespace {
 
-const Dim kD('D', 5);
-const TensorDesc kRow{DType::kF32, {kD}};
+const Dim kFive('D', 5);
+const TensorDesc kRow{DType::kF32, {kFive}};
 
 Value persistent(const std::string& name, TensorDesc desc = kRow, Category category = Category::kParameters) {
   return {name, std::move(desc),
@@ -51,7 +51,7 @@ TEST(PersistentLayout, ANameMeansOneThing) {
   PersistentLayout layout;
   layout.place(persistent("a"));
   EXPECT_THROW(layout.place(persistent("a", {DType::kF32, {{'D', 6}}})), Error);
-  EXPECT_THROW(layout.place(persistent("a", {DType::kBF16, {kD}})), Error);
+  EXPECT_THROW(layout.place(persistent("a", {DType::kBF16, {kFive}})), Error);
   EXPECT_THROW(layout.place(persistent("a", kRow, Category::kOptimizer)), Error);
   EXPECT_THROW(layout.place({"x", kRow, ValueKind::kInput}), Error);
   EXPECT_EQ(layout.values().size(), 1u);
@@ -81,7 +81,7 @@ TEST(PersistentLayout, WhatLiesInAnotherTakesNoBytesOfItsOwn) {
 // One program adds a bias, the other adds to a sum of its own and to the same bias.
 Program reader(int64_t batch) {
   Builder b;
-  const ValueId x = b.input("x", {DType::kF32, {{'B', batch}, kD}});
+  const ValueId x = b.input("x", {DType::kF32, {{'B', batch}, kFive}});
   b.output("y", b.add<BiasOp>({x, b.parameter("bias", kRow)}, "bias"));
   return b.finish();
 }

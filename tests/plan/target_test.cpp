@@ -73,7 +73,6 @@ TEST(FileTarget, TellsWhatTheDriverHolds) {
   EXPECT_EQ(target.available_bytes, 70u);
   EXPECT_EQ(target.foreign_bytes, 30u);
   EXPECT_TRUE(target.named);
-  EXPECT_FALSE(processor_target(1, "").named);
 }
 
 TEST(ResolvedTarget, IsTheFileOrTheDeviceThatWasAskedFor) {
