@@ -239,6 +239,8 @@ TEST(ClusterPlan, NamesWhatCannotBe) {
               std::string::npos);
   EXPECT_NE(message("dp=1", settings_of("dgx-a100", 0, 8)).find("--nodes is 0"), std::string::npos);
   EXPECT_NE(message("dp=1", settings_of("dgx-a100", 1, -4)).find("--devices is -4"), std::string::npos);
+  EXPECT_NE(message("dp=1", settings_of("dgx-a100", 1, 1025)).find("--devices is 1025; expected 1 to 1024"),
+            std::string::npos);
   EXPECT_EQ(message("dp=1", settings_of("no-such", 1, 1)).find("data: no network"), 0u);
 }
 

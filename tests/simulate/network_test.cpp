@@ -92,6 +92,42 @@ TEST(Network, RefusesWhatIsMissingNegativeOrAbsurd) {
   refused(shape, "topology");
 }
 
+TEST(Network, HasEightLevelsAtMost) {
+  const TempFolder folder;
+  ordered_json json = valid();
+  json["levels"][1] = json["levels"][0];
+  json["levels"][1]["joins"] = 2;
+  while (json["levels"].size() < 8) json["levels"].insert(json["levels"].begin() + 1, json["levels"][1]);
+  EXPECT_EQ(read(json, folder).levels.size(), 8u);
+  json["levels"].push_back(json["levels"][1]);
+  try {
+    read(json, folder);
+    FAIL() << "nine were accepted";
+  } catch (const Error& error) {
+    EXPECT_NE(error.message().find("it has 9 levels; expected 1 to 8"), std::string::npos) << error.message();
+  }
+}
+
+TEST(Network, LevelsJoinWhatThoseBelowThemHaveJoined) {
+  Network network;
+  network.name = "three";
+  for (const double joins : {0.0, 3.0, 4.0})
+    network.levels.push_back(
+        {.name = "level", .topology = Topology::kSwitch, .bandwidth_gbps = 8, .joins = joins});
+  const std::vector<Tier> tiers = tiers_of(network, 12, 2);
+  ASSERT_EQ(tiers.size(), 3u);
+  EXPECT_EQ(tiers[0].capacity, 2);
+  EXPECT_EQ(tiers[1].capacity, 6);
+  EXPECT_EQ(tiers[2].capacity, 24);
+  try {
+    tiers_of(network, 13, 2);
+    FAIL() << "thirteen nodes were joined";
+  } catch (const Error& error) {
+    EXPECT_NE(error.message().find("join 24 devices, and 13 nodes have 26"), std::string::npos)
+        << error.message();
+  }
+}
+
 TEST(Network, IsTiersOfANumberOfNodes) {
   const TempFolder folder;
   const Network network = read(valid(), folder);

@@ -147,6 +147,22 @@ TEST(Failures, BestIntervalLiesWhereShareIsLargest) {
   EXPECT_NEAR(effective_share({.mtbf_s = 1e12, .checkpoint_s = 10}, 90), 0.9, 1e-6);
 }
 
+// Daly's series holds for checkpoints shorter than twice the time between failures.
+TEST(Failures, WhereACheckpointTakesTwiceThatLongTheIntervalIsTheTimeBetweenThem) {
+  EXPECT_DOUBLE_EQ(daly_interval({.mtbf_s = 100, .checkpoint_s = 200}), 100);
+  EXPECT_LT(daly_interval({.mtbf_s = 100, .checkpoint_s = 199}), 99);
+}
+
+TEST(Failures, TheIntervalOfTheJobIsShownWhereItHasOne) {
+  const FailureModel model{.mtbf_s = 10000, .checkpoint_s = 50, .restart_s = 100};
+  EXPECT_EQ(checkpoint_intervals(model, 0).size(), 3u);
+  const std::vector<CheckpointInterval> rows = checkpoint_intervals(model, 600);
+  ASSERT_EQ(rows.size(), 4u);
+  EXPECT_EQ(rows[3].seconds, 600);
+  for (const CheckpointInterval& row : rows)
+    EXPECT_DOUBLE_EQ(row.share, effective_share(model, row.seconds)) << row.name;
+}
+
 // Failures far more often than checkpoints: the best interval is still found, and leaves nothing.
 TEST(Failures, HopelessRatesMakeNoProgress) {
   const FailureModel hopeless{.mtbf_s = 0.075, .checkpoint_s = 549, .restart_s = 300};
