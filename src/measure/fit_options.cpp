@@ -104,7 +104,7 @@ class Search {
     TrainConfig one = q_.config;
     one.mesh = MeshConfig();
     one.train.batch = one.train.accumulation = 0;
-    one.train.micro_batch = 1;
+    one.train.micro_batch = one.augment.mixes() ? one.augment.mix_group : 1;
     const RunPlan alone(one, q_.classes, backend_, q_.target.device, RankPlace{});
     auto meshes = sensible_meshes(usual, alone.setup().step.model, nodes_, devices_, false);
     if (q_.said("mesh.zero"))

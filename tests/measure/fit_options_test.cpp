@@ -163,6 +163,37 @@ TEST(FitOptions, AnOffloadOverANetworkTakesAsLongAsTheClusterSays) {
   EXPECT_GT(offloads, 0);
 }
 
+// Micro-batches are whole groups of images that are mixed, and the first reason is told where none can be.
+TEST(FitOptions, GroupsThatAreMixedStayTogether) {
+  FitRequest request = request_of("t4", 2000 * kMiB, 12);
+  request.config.augment.mixup = 0.2, request.config.augment.mix_group = 4;
+  request.said = [](const std::string& key) {
+    return key == "train.dtype" || key == "train.recompute" || key == "mesh.offload";
+  };
+  const FitOptions found = find_fit_options(request);
+  ASSERT_EQ(found.rows.size(), 1u);
+  EXPECT_EQ(found.rows[0].config.train.micro_batch, 12);
+  EXPECT_EQ(found.plans, 1) << "the whole share is tried first";
+  EXPECT_EQ(found.batch, 12);
+  EXPECT_EQ(found.ranks, 1);
+  EXPECT_FALSE(found.least) << "one fits";
+  const auto refused = [&](int64_t batch, const char* mesh) {
+    FitRequest other = request_of("t4", 2000 * kMiB, batch, mesh);
+    other.config.augment = request.config.augment;
+    other.said = request.said;
+    try {
+      find_fit_options(other);
+    } catch (const Error& error) {
+      EXPECT_EQ(error.kind(), ErrorKind::kConfig);
+      return error.message();
+    }
+    return std::string("accepted");
+  };
+  EXPECT_EQ(refused(6, "dp=1"), "6 images a rank are no whole groups of 4");
+  EXPECT_EQ(refused(8, "dp=2"), "accepted") << "a group for each rank";
+  EXPECT_EQ(refused(8, "dp=5"), "a batch of 8 does not divide among 5 ranks with other images each");
+}
+
 TEST(FitOptions, WhatFitsNowhereSaysSoWithTheNearest) {
   const FitRequest request = request_of("t4", kMiB, 7);
   const FitOptions found = find_fit_options(request);
