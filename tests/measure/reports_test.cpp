@@ -10,9 +10,7 @@
 #include "measure/compare_models.h"
 #include "measure/dataset_report.h"
 #include "measure/device_check.h"
-#include "measure/host_load.h"
 #include "measure/system_report.h"
-#include "models/zoo.h"
 #include "plan/devices.h"
 #include "thrown.h"
 
@@ -211,17 +209,6 @@ TEST(Calibration, CountsItsMeasurements) {
   EXPECT_EQ(c.measurements(), 49);
   EXPECT_EQ(calibration_gemms(),
             (std::vector<GemmSize>{{50, 768, 192}, {197, 2304, 768}, {1576, 1024, 4096}}));
-}
-
-// The times of nodes add up to the whole run: a short ViT on one thread.
-TEST(Calibration, AStepLeavesItsPointsOnTheCurves) {
-  const DeviceInfo cpu = device_here("cpu", 1, "");
-  CostCurves curves;
-  const CalibrationStep step{"vit_tiny_patch16_224", 32, 1, 2, false, "f32"};
-  const StepMeasurement measured = measure_step(step, cpu, 0, &curves);
-  EXPECT_GT(measured.seconds, 0);
-  EXPECT_EQ(measured.predicted, 0);
-  ASSERT_FALSE(curves.empty());
 }
 
 TEST(CompareModels, TellsTheFirstLayerInTextAndJson) {

@@ -1,0 +1,57 @@
+// Short runs as points of a device file's curves: each node has one, and together they take what the run
+// took.
+#include <gtest/gtest.h>
+
+#include "api/engine.h"
+#include "measure/calibrate_steps.h"
+#include "measure/device_check.h"
+#include "models/zoo.h"
+#include "plan/devices.h"
+#include "plan/node_times.h"
+
+namespace vitrail {
+namespace {
+
+const CalibrationStep kStep{"vit_tiny_patch16_224", 32, 2, 3, false, "f32"};
+
+double point_of(const CostCurves& curves, const CostCurve& where, const NodeSize& size) {
+  for (const CostCurve& curve : curves.curves())
+    if (!(curve < where) && !(where < curve))
+      for (const CostPoint& point : curve.points)
+        if (point.size == size) return point.seconds;
+  ADD_FAILURE() << "no point of " << where.kind;
+  return 0;
+}
+
+TEST(CalibrationStep, NodesAddUpToTheRun) {
+  const DeviceInfo cpu = device_here("cpu", 1, "");
+  CostCurves curves;
+  const StepMeasurement measured = measure_step(kStep, cpu, 0, &curves);
+  EXPECT_EQ(measured.predicted, 0) << "by no file";
+  VitConfig config = find_architecture(kStep.arch).config;
+  config.image_height = config.image_width = kStep.image;
+  config.depth = kStep.depth;
+  const ExecutionPlan plan = plan_inference(config, {.batch = kStep.batch}, cpu);
+  double sum = 0;
+  for (size_t i = 0; i < plan.program.nodes.size(); ++i)
+    if (plan.program.nodes[i].op->is_launched()) sum += point_of(curves, curve_of(plan, i), size_of(plan, i));
+  EXPECT_NEAR(sum, measured.seconds, 1e-4 * measured.seconds);
+}
+
+// With the curves of the run itself a file is not far off.
+TEST(CalibrationStep, AFilePredictsWhatItWasMadeOf) {
+  const DeviceInfo cpu = device_here("cpu", 1, "");
+  DeviceFile file;
+  file.name = "here", file.isa = isa_name(cpu), file.cores = 1, file.memory_bytes = 1 << 30;
+  file.rates = {{.threads = 1, .fma_gflops = 50, .copy_gbps = 10}};
+  file.gemms = {{.m = 64, .n = 64, .k = 64, .threads = 1, .gflops = 25}};
+  CalibrationStep training = kStep;
+  training.training = true;
+  const double seconds = measure_step(training, cpu, 0, &file.curves).seconds;
+  const double predicted = measure_step(training, cpu, 0, nullptr, &file).predicted;
+  EXPECT_GT(predicted, 0.5 * seconds);
+  EXPECT_LT(predicted, 2 * seconds);
+}
+
+}  // namespace
+}  // namespace vitrail
