@@ -88,6 +88,7 @@ TEST_P(SimGridPipeline, TakesAsLongForAStep) {
           if (dp > 1 && GetParam().topology == Topology::kRing) continue;  // groups that interleave
           SCOPED_TRACE(strf("%d stages x %d, %g bytes, %s", stages, dp, bytes, in_turn ? "1f1b" : "gpipe"));
           std::vector<TaskList> lists;
+          lists.reserve(static_cast<size_t>(stages));
           for (int stage = 0; stage < stages; ++stage)
             lists.push_back(stage_tasks(stage, stages, 8, bytes, in_turn, dp > 1));
           expect_alike(GetParam(), Mesh{{dp, 1, 1, stages}, 0}, lists, Algorithm::kRing);

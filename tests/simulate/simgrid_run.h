@@ -75,6 +75,7 @@ inline double by_simgrid(const Shape& shape, const Mesh& mesh, const std::vector
 inline double by_forms(const Mesh& mesh, const std::vector<TaskList>& stages, const std::vector<Tier>& tiers,
                        Algorithm algorithm) {
   std::vector<StepTasks> steps;
+  steps.reserve(stages.size());
   for (const TaskList& tasks : stages) steps.push_back({{{tasks, 1}}});
   std::vector<SimulatedRank> ranks;
   for (size_t stage = 0; stage < steps.size(); ++stage)

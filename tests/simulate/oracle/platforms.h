@@ -24,6 +24,7 @@ class Platform {
   }
   void route(int from, int to, const std::vector<const sg4::Link*>& links) {
     std::vector<sg4::LinkInRoute> list;
+    list.reserve(links.size());
     for (const sg4::Link* one : links) list.emplace_back(one);
     zone_->add_route(hosts_[from]->get_netpoint(), hosts_[to]->get_netpoint(), nullptr, nullptr, list, false);
   }
