@@ -76,7 +76,9 @@ TEST(PosResize, TheEndsOfEveryRule) {
     const Row found = resize_matrix(rule, 4, 1);
     ASSERT_EQ(found.size(), 4u) << enum_name(rule);
     for (size_t i = 0; i < 4; ++i) EXPECT_NEAR(found[i], expected[i], 1e-12) << enum_name(rule) << " " << i;
-    EXPECT_EQ(resize_matrix(rule, 1, 3), (Row{1, 1, 1})) << enum_name(rule);
+    const Row spread = resize_matrix(rule, 1, 3);
+    ASSERT_EQ(spread.size(), 3u) << enum_name(rule);
+    for (double weight : spread) EXPECT_NEAR(weight, 1, 1e-12) << enum_name(rule);
   }
 }
 

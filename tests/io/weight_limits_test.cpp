@@ -236,7 +236,7 @@ TEST(Shards, AtTheirLimits) {
       map += strf("%s\"t%d\": \"%s%04d\"", i ? ", " : "", i, std::string(length - 4, 's').c_str(), i);
     return error_of([&] { open_tensors(put(folder, "index.json", "{\"weight_map\": {" + map + "}}")); });
   };
-  EXPECT_EQ(said(1001, 8), "data: 1001 shards, at most 1000 are read");
+  EXPECT_EQ(said(1001, 8), "data: " + (folder / "index.json") + ": 1001 shards, at most 1000 are read");
   EXPECT_NE(said(1000, 8).find("cannot read"), std::string::npos) << "they are not there";
   EXPECT_NE(said(1, 256).find("must be a plain file name"), std::string::npos);
   EXPECT_NE(said(1, 255).find("cannot read"), std::string::npos);
