@@ -76,7 +76,7 @@ TEST(DeviceText, SaysBackendInstructionsAndThreads) {
   EXPECT_EQ(device_text(plan), "ref (plain, 1 thread)");
   plan.backend = &cpu_backend();
   plan.device = cpu_device(2);
-  EXPECT_EQ(device_text(plan), "cpu (" + isa_name(plan.device) + ", 2 threads)");
+  EXPECT_EQ(device_text(plan), "cpu (" + isa_name(plan.device.isa) + ", 2 threads)");
   plan.device = gpu_of_two_types().info(1);
   EXPECT_EQ(device_text(plan), "cuda (G)");
 }
