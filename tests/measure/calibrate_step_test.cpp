@@ -42,9 +42,11 @@ TEST(CalibrationStep, NodesAddUpToTheRun) {
 TEST(CalibrationStep, AFilePredictsWhatItWasMadeOf) {
   const DeviceInfo cpu = device_here("cpu", 1, "");
   DeviceFile file;
-  file.name = "here", file.isa = isa_name(cpu), file.cores = 1, file.memory_bytes = 1 << 30;
-  file.rates = {{.threads = 1, .fma_gflops = 50, .copy_gbps = 10}};
-  file.gemms = {{.m = 64, .n = 64, .k = 64, .threads = 1, .gflops = 25}};
+  file.name = "here", file.memory_bytes = 1 << 30;
+  file.spec = CpuSpec{.isa = isa_name(cpu.isa),
+                      .cores = 1,
+                      .rates = {{.threads = 1, .fma_gflops = 50, .copy_gbps = 10}},
+                      .gemms = {{.m = 64, .n = 64, .k = 64, .threads = 1, .gflops = 25}}};
   CalibrationStep training = kStep;
   training.training = true;
   const double seconds = measure_step(training, cpu, 0, &file.curves).seconds;
