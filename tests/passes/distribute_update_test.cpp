@@ -21,9 +21,9 @@ template <typename Update>
 void record(Builder& b, const std::string& name, const Shape& shape, ValueId control, const Update& op) {
   const TensorDesc desc{DType::kF32, shape};
   b.add_all(std::make_shared<Update>(op),
-            {b.parameter(name, desc), b.state(gradient_name(name), desc, Category::kGradients),
-             b.state("optim/" + name + "/m", desc, Category::kOptimizer),
-             b.state("optim/" + name + "/v", desc, Category::kOptimizer), control},
+            {b.parameter(name, desc), b.state(gradient_name(name), desc, Category::kGradients, name),
+             b.state("optim/" + name + "/m", desc, Category::kOptimizer, name),
+             b.state("optim/" + name + "/v", desc, Category::kOptimizer, name), control},
             name);
 }
 
@@ -35,8 +35,8 @@ Program lamb_update() {
   const ValueId control = b.input("control", control_desc());
   std::vector<ValueId> sums;
   for (const char* name : {"first", "second"})
-    sums.push_back(b.state(gradient_name(name), {DType::kF32, heads}, Category::kGradients));
-  sums.push_back(b.state(gradient_name("row"), {DType::kF32, row}, Category::kGradients));
+    sums.push_back(b.state(gradient_name(name), {DType::kF32, heads}, Category::kGradients, name));
+  sums.push_back(b.state(gradient_name("row"), {DType::kF32, row}, Category::kGradients, "row"));
   b.output("squares", b.add<SquareSumOp>(sums, "square_sum"));
   const LambUpdateOp lamb(kScale, Moments{}, true);
   record(b, "first", heads, control, lamb);
@@ -140,7 +140,7 @@ Program cut_sums(int count) {
     const std::string name = "p" + std::to_string(i);
     const TensorDesc desc{DType::kF32, {part}};
     b.add_all<AccumulateOp>(
-        {b.state(gradient_name(name), desc, Category::kGradients), b.parameter(name, desc)}, name);
+        {b.state(gradient_name(name), desc, Category::kGradients, name), b.parameter(name, desc)}, name);
   }
   return b.finish();
 }

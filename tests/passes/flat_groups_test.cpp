@@ -132,7 +132,7 @@ Program sums_of(int count, int64_t elems) {
   b.set_phase(Phase::kBackward);
   for (int i = 0; i < count; ++i) {
     const std::string name = "p" + std::to_string(i);
-    b.add_all<AccumulateOp>({b.state(gradient_name(name), of_elems(elems), Category::kGradients),
+    b.add_all<AccumulateOp>({b.state(gradient_name(name), of_elems(elems), Category::kGradients, name),
                              b.parameter(name, of_elems(elems))},
                             name);
   }
