@@ -28,6 +28,12 @@ int64_t rank_of(std::span<const float> scores, int64_t label) {
   return above;
 }
 
+int64_t highest_class(std::span<const float> scores) {
+  if (std::any_of(scores.begin(), scores.end(), [](float score) { return std::isnan(score); }))
+    return kNoClass;
+  return std::max_element(scores.begin(), scores.end()) - scores.begin();
+}
+
 void TopCounts::add(int64_t rank) {
   ++count;
   top1 += rank < 1;
@@ -68,7 +74,7 @@ uint64_t ConfusionMatrix::key(int64_t label, int64_t predicted) const {
 }
 
 void ConfusionMatrix::add(int64_t label, int64_t predicted, bool in_top5) {
-  const bool answered = predicted != kNoAnswer, correct = label == predicted;
+  const bool answered = predicted != kNoClass, correct = label == predicted;
   const uint64_t cell = key(label, answered ? predicted : label);
   ClassCounts& row = rows_[static_cast<size_t>(label)];
   top_.add(correct ? 0 : in_top5 ? 1 : 5);
@@ -81,10 +87,7 @@ void ConfusionMatrix::add(int64_t label, int64_t predicted, bool in_top5) {
 
 void ConfusionMatrix::add(int64_t label, std::span<const float> scores) {
   VT_CHECK(scores.size() == rows_.size(), "%zu scores for %zu classes", scores.size(), rows_.size());
-  const int64_t rank = rank_of(scores, label);
-  if (rank >= classes()) return add(label, kNoAnswer, false);
-  const int64_t highest = std::max_element(scores.begin(), scores.end()) - scores.begin();
-  add(label, highest, rank < 5);
+  add(label, highest_class(scores), rank_of(scores, label) < 5);
 }
 
 void ConfusionMatrix::add(const ConfusionMatrix& other) {

@@ -12,6 +12,9 @@ namespace vitrail {
 // Counts the classes that score higher than `label`; an equal score of an earlier class is higher. Scores
 // with a NaN among them are no prediction: the rank is the number of classes.
 int64_t rank_of(std::span<const float> scores, int64_t label);
+// Returns the class that scores highest, the first of equals; kNoClass where a NaN is among the scores.
+inline constexpr int64_t kNoClass = -1;
+int64_t highest_class(std::span<const float> scores);
 
 struct TopCounts {
   int64_t count = 0, top1 = 0, top5 = 0;
@@ -43,8 +46,7 @@ class ConfusionMatrix {
  public:
   explicit ConfusionMatrix(int64_t classes);
 
-  // `predicted` may be kNoAnswer: the image is wrong, but no other class is predicted.
-  static constexpr int64_t kNoAnswer = -1;
+  // `predicted` may be kNoClass: the image is wrong, but no other class is predicted.
   void add(int64_t label, int64_t predicted, bool in_top5);
   // Adds the scores of one image: the prediction is the highest, the first of equals; none with a NaN.
   void add(int64_t label, std::span<const float> scores);

@@ -54,7 +54,8 @@ class Evaluation {
     ++result_.count;
     if (scores_) return add_multi(logits, labels);
     result_.confusion->add(labels[0], logits);
-    const auto best = std::max_element(logits.begin(), logits.end()) - logits.begin();
+    const int64_t best = highest_class(logits);
+    if (best == kNoClass) return;  // neither right nor wrong by so much: its loss is no number
     const SampleResult one{sample, labels[0], static_cast<int32_t>(best),
                            probability(logits, static_cast<size_t>(best)), static_cast<float>(loss)};
     if (one.predicted == one.label)
@@ -66,12 +67,10 @@ class Evaluation {
   }
 
   void compare(int64_t sample, std::span<const float> logits, std::span<const float> other) {
-    const auto best = [](std::span<const float> x) {
-      return std::max_element(x.begin(), x.end()) - x.begin();
-    };
     if (!result_.against) result_.against.emplace();
-    result_.against->right += best(other) == dataset_.labels(sample)[0];
-    result_.against->equal += best(other) == best(logits);
+    const int64_t theirs = highest_class(other);
+    result_.against->right += theirs == dataset_.labels(sample)[0];
+    result_.against->equal += theirs != kNoClass && theirs == highest_class(logits);
   }
 
   EvalResult finish() {

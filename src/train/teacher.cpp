@@ -5,6 +5,7 @@
 
 #include "passes/pipeline.h"
 #include "runtime/transfer.h"
+#include "telemetry/confusion.h"
 
 namespace vitrail {
 
@@ -77,8 +78,10 @@ std::span<const float> Teacher::targets(std::span<const float> images) {
     if (config_.kind == DistillKind::kSoft) {
       softmax(from, config_.temperature, target);
     } else {
-      std::fill(target.begin(), target.end(), 0.0f);
-      target[static_cast<size_t>(std::max_element(from.begin(), from.end()) - from.begin())] = 1;
+      // A teacher without an answer makes the loss NaN, as its softmax does: the update is left out.
+      const int64_t highest = highest_class(from);
+      std::fill(target.begin(), target.end(), highest == kNoClass ? std::nanf("") : 0.0f);
+      if (highest != kNoClass) target[static_cast<size_t>(highest)] = 1;
     }
   }
   return targets_;

@@ -36,6 +36,16 @@ TEST(RankOf, CountsWhatIsHigher) {
   EXPECT_THROW(rank_of(std::vector<float>{1, 2}, 2), Error);
 }
 
+TEST(HighestClass, IsTheFirstOfEqualsAndNoneBesideANaN) {
+  const float nan = std::nanf("");
+  EXPECT_EQ(highest_class(std::vector<float>{1, 3, 3, 2}), 1);
+  for (size_t at = 0; at < 3; ++at) {
+    std::vector<float> scores = {1, 2, 3};
+    scores[at] = nan;
+    EXPECT_EQ(highest_class(scores), kNoClass) << at;
+  }
+}
+
 TEST(ConfusionMatrix, CountsByHand) {
   ConfusionMatrix matrix(3);
   for (const auto& [label, predicted] :

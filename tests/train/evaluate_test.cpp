@@ -45,6 +45,7 @@ class Evaluate : public testing::Test {
                                   : std::vector<float>(kClasses, 99.0f))
           answers_.push_back(x);
       first += count;
+      for (size_t i = 0; broken_ && i < answers_.size(); i += kClasses) answers_[i] = std::nanf("");
       return answers_;
     };
     if (turned > 0)
@@ -60,6 +61,7 @@ class Evaluate : public testing::Test {
   test::FakeDataset data_;
   LoaderSettings settings_;
   std::vector<float> answers_, other_;
+  bool broken_ = false;  // every answer begins with a NaN
 };
 
 double softmax_loss(const std::vector<float>& row, size_t label) {
@@ -176,6 +178,15 @@ TEST_F(Evaluate, ASecondModelIsComparedRowByRow) {
   EXPECT_EQ(result.against->right, right);
   EXPECT_EQ(result.against->equal, equal);
   EXPECT_FALSE(run({}).against);
+}
+
+TEST_F(Evaluate, AModelWithoutNumbersHasNoAnswer) {
+  broken_ = true;
+  const EvalResult result = run({.kept = 3}, 1);
+  EXPECT_EQ(result.confusion->top().top1, 0);
+  EXPECT_TRUE(result.best.empty() && result.worst.empty());
+  EXPECT_EQ(result.against->right, 0);
+  EXPECT_EQ(result.against->equal, 0) << "two without an answer do not agree";
 }
 
 TEST_F(Evaluate, StopsWhenAsked) {
