@@ -10,6 +10,7 @@
 #include <string>
 #include <vector>
 
+#include "vitrail/error.h"
 #include "vitrail/export.h"
 #include "vitrail/image.h"
 
@@ -39,7 +40,10 @@ struct Prediction {
 struct RowsOfFloats {
   int64_t count = 0, width = 0;
   std::vector<float> values;
+  /// Returns row `i`; throws Error(kUsage) where there is none.
   std::span<const float> operator[](int64_t i) const {
+    if (i < 0 || i >= count)
+      throw Error(ErrorKind::kUsage, "there is no row " + std::to_string(i) + " of " + std::to_string(count));
     return std::span(values).subspan(static_cast<size_t>(i * width), static_cast<size_t>(width));
   }
 };

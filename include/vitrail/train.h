@@ -26,9 +26,8 @@ struct TrainOptions {
   int threads = 0;             ///< of the CPU; 0: one per core
   Resume resume = Resume::kNo;
   /// Ranks that share every batch as threads of this process, each with its own device or its share of the
-  /// cores
-  /// (`threads` is for each of them); the config's mesh says how. Ranks as processes are the program's alone:
-  /// `vitrail launch` starts and watches them.
+  /// cores (`threads` is for each of them); the config's mesh says how. Ranks as processes are the program's
+  /// alone: `vitrail launch` starts and watches them.
   int ranks = 1;
   /// Looks up a variable of the environment, as `std::getenv` does; the library reads none by itself. Ranks
   /// on GPUs ask for `VITRAIL_NCCL`, the file of NCCL, and NCCL's own `NCCL_MULTI_RANK_GPU_ENABLE`. Empty:
