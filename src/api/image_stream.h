@@ -55,7 +55,7 @@ class ImageStream {
 
   // Seconds since the previous call: decoding, all threads together, and waiting in next().
   double decode_seconds() { return loader_->work_seconds(); }
-  double wait_seconds() { return loader_->wait_seconds(); }
+  double take_wait_seconds() { return loader_->take_wait_seconds(); }
 
  private:
   class List;

@@ -104,7 +104,7 @@ EvalResult EvalRank::run(const std::function<void(int64_t done)>& progress,
   EvalResult result = evaluate(work_.data, *loader, forward_of(*model_, logits), how);
   notes_.detail(strf("%s images in %s, of which %s waiting for them; decoding beside it %s of processor time",
                      format_integer(result.count).c_str(), format_seconds(result.seconds).c_str(),
-                     format_seconds(loader->wait_seconds()).c_str(),
+                     format_seconds(loader->take_wait_seconds()).c_str(),
                      format_seconds(loader->work_seconds()).c_str()));
   return result;
 }

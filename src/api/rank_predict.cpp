@@ -32,7 +32,7 @@ PredictTimes PredictRank::run(const PredictHooks& hooks) {
           .seconds = seconds_since(start),
           .start = start_seconds_,
           .compute = predictor_->compute_seconds(),
-          .wait = stream_->wait_seconds(),
+          .wait = stream_->take_wait_seconds(),
           .decode = stream_->decode_seconds()};
 }
 

@@ -262,7 +262,7 @@ void Loader::seek(int64_t step) {
   task_ready_.notify_all();
 }
 
-double Loader::wait_seconds() {
+double Loader::take_wait_seconds() {
   return std::exchange(wait_seconds_, 0.0);
 }
 

@@ -69,7 +69,7 @@ class Loader {
   int64_t batches() const { return source_.batches(); }
 
   // Returns the seconds that next() waited for workers since the last call.
-  double wait_seconds();
+  double take_wait_seconds();
   // Returns the seconds that all workers together spent making batches since the last call.
   double work_seconds();
   // Returns the processor's seconds of all workers so far.

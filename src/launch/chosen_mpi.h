@@ -18,7 +18,7 @@ struct MpiSearch {
   std::filesystem::path program;  // whose installation may have brought one along
   std::function<MpiReport(const std::filesystem::path& libraries)> report = mpi_report;
 };
-// By this process's PATH and program.
+// Returns the search by this process's PATH and program.
 MpiSearch usual_mpi_search();
 
 struct ChosenMpi {

@@ -27,7 +27,7 @@ constexpr Optimizer kOptimizers[] = {
     {"sgd", record<SgdUpdateOp>, DecayStyle::kCoupled, 0, 0, 0},
     {"adam", record<AdamUpdateOp>, DecayStyle::kCoupled, 0.9, 0.999, 1e-8},
     {"adamw", record<AdamUpdateOp>, DecayStyle::kDecoupled, 0.9, 0.999, 1e-8},
-    {"lamb", record<LambUpdateOp>, DecayStyle::kCoupled, 0.9, 0.999, 1e-6, true},
+    {"lamb", record<LambUpdateOp>, DecayStyle::kCoupled, 0.9, 0.999, 1e-6, true, true},
     {"lion", record<LionUpdateOp>, DecayStyle::kDecoupled, 0.9, 0.99, 0},
 };
 

@@ -33,7 +33,8 @@ struct Optimizer {
   void (*record)(UpdateSite&);
   DecayStyle decay;
   double beta1, beta2, eps;
-  bool own_decay = false;  // the decay is part of the update's formula and not an option
+  bool own_decay = false;    // the decay is part of the update's formula and not an option
+  bool whole_norms = false;  // it needs norms of whole parameters, which cross ranks that share them
 };
 
 // Throws Error(kConfig) naming the known optimizers when there is none of this name.

@@ -25,7 +25,7 @@ Program gemm_precision(Program program, Arithmetic arithmetic, const LeastGemm& 
 
 // Adds the backward half of a step: from the gradient of the loss back to a sum for every trained parameter
 // (state "grad/<name>"). Each op records its own gradient; nothing is recorded for what no trained parameter
-// reaches or needs. The first pass.
+// reaches or needs. Runs first but for gemm_precision.
 struct DifferentiateOptions {
   std::string loss = "loss";  // the output to descend
   ValueId seed = -1;          // its gradient: an input or a value computed before the loss
@@ -73,8 +73,8 @@ Program keep_attention_sums(Program program, const KernelRule& has_kernel);
 Program keep_slopes(Program program, const KernelRule& has_kernel);
 
 // Makes coarse nodes of neighbours: a GEMM with the layernorm before it and the bias, gelu, scale and
-// residual after it, or the attention of a first token that asks alone; a parameter's gradient with its sum;
-// a GEMM's gradient with that of the gelu before it; tokens that are joined with their positions. Where
+// residual after it, or the attention whose only query is the class token; a parameter's gradient with its
+// sum; a GEMM's gradient with that of the gelu before it; tokens that are joined with their positions. Where
 // `has_kernel` knows one for both, a GEMM also makes the gelu of a result that is kept, and in 16 bits the
 // gelu's gradient follows a GEMM's. Runs late and alone makes fused nodes; a fused node keeps its members.
 Program fuse(const Program& program, const RewriteTraits& options = {}, const KernelRule& has_kernel = {});
@@ -90,8 +90,8 @@ Program join_rows(const Program& program, GemmRule norms);
 // kernels.
 Program join_casts(Program program);
 
-// The last pass: drops nodes whose results nothing needs and that update nothing. The order recorded is kept;
-// with one stream there is nothing to interleave yet.
+// Drops nodes whose results nothing needs and that update nothing. The order recorded is kept. Runs last but
+// for the grouping of updates.
 Program schedule(const Program& program);
 
 // Throws when a node touches memory that a collective or an upload, started and not waited for, still writes,

@@ -33,7 +33,7 @@ struct GroupPlace {
   int64_t units(size_t tier) const { return (within[tier] + below(tier) - 1) / below(tier); }
 };
 GroupPlace place_group(const std::vector<Tier>& tiers, const Mesh& mesh, AxisSet axes);
-// The same of two ranks, by their numbers.
+// Returns the place of two ranks, by their numbers.
 GroupPlace place_pair(const std::vector<Tier>& tiers, const Mesh& mesh, int64_t one, int64_t other);
 
 struct CollectiveCost {

@@ -72,12 +72,12 @@ class Measuring {
     std::vector<double> seconds;
     for (int64_t update = 0; update < kWarmUpdates + kMeasuredUpdates; ++update) {
       team_.wait();
-      feed.wait_seconds();
+      feed.take_wait_seconds();
       step.take_collective_times();
       clock.start();
       feed.run_update(update);
       step.run_update(0);
-      const double waited = feed.wait_seconds();
+      const double waited = feed.take_wait_seconds();
       seconds.push_back(StepTimes::compute_of(clock.end_update(step.take_collective_times(), waited)));
     }
     std::nth_element(seconds.begin() + kWarmUpdates, seconds.begin() + kWarmUpdates + kMeasuredUpdates / 2,

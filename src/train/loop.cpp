@@ -82,15 +82,14 @@ void Loop::one_update() {
   double loss = parts_.step.take_loss();
   ++progress_.step;
   if (parts_.stop.hooks.disturb) parts_.stop.hooks.disturb(parts_.step, progress_.step);
-  const double data_wait_s = parts_.feed.wait_seconds();
+  const double data_wait_s = parts_.feed.take_wait_seconds();
   conclude_update(loss, values.skip != 0, data_wait_s);
-
   TrainStatus status = status_of(values, loss, lr, data_wait_s);
   status.interval_s = seconds_since(start);
   parts_.seconds.add(status.interval_s);
   if (!std::exchange(started_, true)) tell_start(status.interval_s);
   const auto paused = Clock::now();
-  if (went_back(values)) {
+  if (rolled_back(values)) {
     parts_.feed.seek(progress_.step);
     times_.start();
     return parts_.journal.step(status);
@@ -113,12 +112,13 @@ bool Loop::compare_due() const {
           last_step() || eval_due() || parts_.saves.is_due(progress_, votes_.save_time));
 }
 
-bool Loop::went_back(const StepValues& values) {
+// Goes back to a checkpoint where a comparison of replicas or skipped updates ask for it.
+bool Loop::rolled_back(const StepValues& values) {
   return (compare_due() && parts_.replicas->handle(progress_)) || parts_.skips.handle(values, progress_);
 }
 
 void Loop::begin_update() {
-  parts_.feed.wait_seconds();  // counts from here
+  parts_.feed.take_wait_seconds();  // counts from here
   if (Pulse* const pulse = parts_.step.rank().pulse) pulse->begin_step(progress_.step + 1);
 }
 

@@ -69,7 +69,7 @@ class Loop {
   void agree(double& loss, bool skipped, const StepTimes::Numbers* mine);
   bool eval_due() const { return parts_.evaluator && (parts_.evaluator->due(progress_.step) || last_step()); }
   bool compare_due() const;
-  bool went_back(const StepValues& values);
+  bool rolled_back(const StepValues& values);
   void log(const TrainStatus& line);
   void tell_start(double first_update_s);
   // Whether the log holds where the time went.

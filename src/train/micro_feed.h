@@ -28,11 +28,11 @@ class MicroFeed {
   // Runs forward and backward of all micro-batches of the update `step`; on a GPU it returns before they are
   // done.
   void run_update(int64_t step);
-  // The same of the next micro-batch, number `micro`.
+  // Runs the next micro-batch alone, number `micro`.
   void run(int64_t step, int64_t micro);
   // Makes the next micro-batch the first of this update.
   void seek(int64_t step);
-  double wait_seconds() { return loader_->wait_seconds(); }
+  double take_wait_seconds() { return loader_->take_wait_seconds(); }
   // Calls it once, with the next micro-batch, before that runs.
   void show_next(std::function<void(const MicroBatch&)> show) { show_ = std::move(show); }
   double loading_seconds() { return loader_->cpu_seconds(); }

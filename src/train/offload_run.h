@@ -21,7 +21,7 @@ class OffloadRun {
   // Updates every bucket with the control and the hyper values of the device's program. The device's gradient
   // sums become zero.
   void update(std::span<const double> control, std::span<const double> hyper);
-  // The same of an update that is skipped: only the sums become zero.
+  // Ends an update that is skipped: only the sums become zero.
   void skip();
   // Fills the device's copies from the masters, or from the averages.
   void load(bool average);

@@ -1,6 +1,7 @@
 // Refuses a step that does not fit into memory, and names settings that would.
 #include <algorithm>
 
+#include "optim/recorders.h"
 #include "telemetry/format.h"
 #include "train/step_plan.h"
 
@@ -36,11 +37,11 @@ int64_t fitting_batch(const StepPlan& plan, const Beside& beside, size_t availab
   return 0;
 }
 
-// LAMB's norms cross ranks in the middle of an update, which the host's does not.
+// Norms of whole parameters cross ranks in the middle of an update, which the host's does not.
 bool updates_on_host(const StepConfig& config) {
   const Mesh& mesh = config.distribution.mesh;
   const bool in_parts = mesh.size(Axis::kTensor) > 1 || (config.zero > 0 && mesh.size(Axis::kData) > 1);
-  return config.optim.name != "lamb" || !in_parts;
+  return !in_parts || !find_optimizer(config.optim.name).whole_norms;
 }
 
 std::string advice(const StepPlan& plan, const Beside& beside, size_t available, int64_t batch_unit) {

@@ -22,7 +22,7 @@ class StepTimes {
 
   // A rank's own work: neither communication nor the wait for data.
   static double compute_of(const Numbers& numbers) { return numbers[0]; }
-  // The same of all ranks, from the numbers of each.
+  // Returns the seconds each rank computed, from the numbers of all.
   static std::vector<double> computes_of(std::span<const double> of_all);
 
   explicit StepTimes(int ranks);

@@ -263,8 +263,8 @@ TEST(Loader, ReadsAheadAndMeasuresItsWaits) {
   data.delay = std::chrono::microseconds(500);
   auto loader = make_train_loader(data, small_settings(1));
   loader->next();
-  EXPECT_GT(loader->wait_seconds(), 0.0);
-  EXPECT_EQ(loader->wait_seconds(), 0.0);
+  EXPECT_GT(loader->take_wait_seconds(), 0.0);
+  EXPECT_EQ(loader->take_wait_seconds(), 0.0);
   // One batch is held and three are prefetched; no fifth.
   while (data.loads < 32) std::this_thread::yield();
   std::this_thread::sleep_for(std::chrono::milliseconds(5));

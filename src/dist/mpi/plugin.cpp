@@ -43,7 +43,7 @@ std::unique_ptr<Communicator> world() {
   return std::make_unique<MpiCommunicator>(std::make_shared<Group>(library, all));
 }
 
-// By what MPI itself knows of its hosts: a resource manager may not say how many of its tasks a host has.
+// Asks MPI itself for its hosts: a resource manager may not say how many of its tasks a host has.
 HostPlace host_place() {
   MPI_Comm host = MPI_COMM_NULL;
   HostPlace place;

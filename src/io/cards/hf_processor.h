@@ -13,7 +13,7 @@ namespace vitrail {
 // Claims the activation of this name in `dialect`, kTimm or kHf; Error(kData) naming `key` and the names that
 // are known when it is none.
 void claim_activation(const Json& value, const char* key, Dialect dialect, Claims* claims);
-// The same of the one after a base model's pooler.
+// Claims the activation after a base model's pooler.
 void claim_pooler_activation(const Json& value, const char* key, Claims* claims);
 
 // Its name there; empty when the library has none.
