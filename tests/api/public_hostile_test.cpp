@@ -92,7 +92,7 @@ TEST(PublicHostile, EmptyListsAndWordsThatAreNone) {
   const Model model = Model::load(kModel);
   EXPECT_TRUE(model.classify(std::span<const ImageView>()).empty());
   EXPECT_EQ(model.embed(std::span<const ImageView>()).count, 0);
-  const RowsOfFloats rows{.count = 1, .width = 2, .values = {3, 4}};
+  const vitrail::RowsOfFloats rows{.count = 1, .width = 2, .values = {3, 4}};
   EXPECT_EQ(rows[0][1], 4);
   for (const int64_t row : {int64_t{-1}, int64_t{1}, INT64_MAX})
     expect_error(ErrorKind::kUsage, "there is no row", [&] { (void)rows[row]; });
