@@ -14,6 +14,7 @@ class PublishedFiles : public testing::TestWithParam<fs::path> {
  protected:
   void SetUp() override {
     home_ = fs::temp_directory_path() / ("vitrail_published_" + std::to_string(::getpid()));
+    fs::remove_all(home_);  // of a process that was killed and had the same number
     fs::create_directories(home_);
     golden_ = golden::read(GetParam());
   }

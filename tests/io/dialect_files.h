@@ -26,6 +26,7 @@ class DialectTest : public ::testing::Test {
     static std::atomic<int> count{0};
     home_ = std::filesystem::temp_directory_path() /
             ("vitrail_dialects_" + std::to_string(::getpid()) + "_" + std::to_string(count++));
+    std::filesystem::remove_all(home_);  // of a process that was killed and had the same number
     std::filesystem::create_directories(home_);
   }
   void TearDown() override { std::filesystem::remove_all(home_); }
