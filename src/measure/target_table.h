@@ -27,8 +27,9 @@ struct TargetRow {
 
 // Fills a row for one device.
 using PlanOnTarget = std::function<void(const PlanTarget& target, TargetRow& row)>;
-// Plans on each device of these files, CPUs first, then by the time it takes. What a device does not compute
-// (a type, an instruction set) is the row's problem; throws Error(kUsage) where that is every row's.
+// Plans on each device of these files. What a device does not compute (a type, an instruction set) is the
+// row's problem; throws Error(kUsage) where that is every row's. Rows with a problem come first, then the
+// slowest device.
 struct TargetOptions {
   int threads = 0;  // of processors; 0: all of their cores
   std::string isa;  // empty: the one that was measured
