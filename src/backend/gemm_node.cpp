@@ -19,7 +19,7 @@ void take_member(GemmNode& p, const FusedOp::Member& member) {
   const Op& op = *member.op;
   const bool started = p.weight >= 0;
   if (is<LayernormOp>(op) && !started && !p.norm) {
-    p.norm = static_cast<const LayernormOp*>(&op);
+    p.norm = static_cast<const LayernormOp&>(op);
     p.x = member.sources[0].input();
     p.gamma = member.sources[1].input();
     p.beta = member.sources[2].input();
@@ -31,15 +31,15 @@ void take_member(GemmNode& p, const FusedOp::Member& member) {
   } else if (is<BiasOp>(op) && started && p.bias < 0 && !p.gelu && p.scale < 0 && p.residual < 0) {
     p.bias = other_source(member);
   } else if (is<GeluOp>(op) && started && !p.gelu && p.scale < 0 && p.residual < 0) {
-    p.gelu = static_cast<const GeluOp*>(&op);
+    p.gelu = static_cast<const GeluOp&>(op);
   } else if (is<GeluSlopeOp>(op) && started && !p.gelu && p.scale < 0 && p.residual < 0) {
-    p.gelu_slope = static_cast<const GeluSlopeOp*>(&op);
+    p.gelu_slope = static_cast<const GeluSlopeOp&>(op);
   } else if (is<ScaleOp>(op) && started && p.scale < 0 && p.residual < 0) {
     p.scale = other_source(member);
   } else if (is<AddOp>(op) && started && p.residual < 0) {
     p.residual = other_source(member);
   } else if (is<AttentionOp>(op) && started && !p.gelu && p.scale < 0 && p.residual < 0) {
-    p.attention = static_cast<const AttentionOp*>(&op);
+    p.attention = static_cast<const AttentionOp&>(op);
     p.unsupported = "an attention follows the GEMM";
   } else {
     p.unsupported = "no place for " + std::string(op.kind()) + " around a GEMM";

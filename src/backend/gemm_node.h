@@ -3,6 +3,8 @@
 // backends' GEMM launches; knows no device.
 #pragma once
 
+#include <optional>
+
 #include "backend/kernel.h"
 #include "ops/attention.h"
 #include "ops/gelu.h"
@@ -16,10 +18,11 @@ namespace vitrail {
 struct GemmNode {
   bool is_patch_embed = false;
   Arithmetic arithmetic = Arithmetic::kExact;
-  const LayernormOp* norm = nullptr;
-  const GeluOp* gelu = nullptr;
-  const GeluSlopeOp* gelu_slope = nullptr;  // ends the node, which then makes two results
-  const AttentionOp* attention = nullptr;   // ends the node, which is then unsupported as a plain GEMM
+  // Copies, since a prepared kernel outlives its node.
+  std::optional<LayernormOp> norm;
+  std::optional<GeluOp> gelu;
+  std::optional<GeluSlopeOp> gelu_slope;  // ends the node, which then makes two results
+  std::optional<AttentionOp> attention;   // ends the node, which is then unsupported as a plain GEMM
   int x = -1, weight = -1, gamma = -1, beta = -1, bias = -1, scale = -1, residual = -1;
   std::string unsupported;  // why the node is not a GEMM of this form
 };

@@ -7,6 +7,18 @@
 
 namespace vitrail {
 
+namespace {
+constexpr std::string_view kFused = "fused";
+}  // namespace
+
+OpKernels fused_row(std::vector<Kernel> kernels) {
+  return {std::string(kFused), std::move(kernels)};
+}
+
+std::string_view row_name(const Op& op) {
+  return dynamic_cast<const FusedOp*>(&op) ? kFused : op.kind();
+}
+
 void Kernel::run(const KernelArgs& args) const {
   std::vector<TensorDesc> ins, outs;
   for (const TensorView& view : args.ins) ins.push_back(view.desc());
@@ -14,9 +26,9 @@ void Kernel::run(const KernelArgs& args) const {
   prepare({args.op, ins, outs}, args.context.device).run(args);
 }
 
-const std::vector<Kernel>* Backend::find(std::string_view op_kind) const {
-  for (const OpKernels& row : kernels())
-    if (row.op == op_kind) return &row.kernels;
+const std::vector<Kernel>* Backend::find(std::string_view row) const {
+  for (const OpKernels& served : kernels())
+    if (served.op == row) return &served.kernels;
   return nullptr;
 }
 
@@ -26,14 +38,8 @@ RewriteTraits Backend::traits() const {
   return traits;
 }
 
-namespace {
-bool is_fused(const NodeView& node) {
-  return dynamic_cast<const FusedOp*>(&node.op) != nullptr;
-}
-}  // namespace
-
 const std::vector<Kernel>* Backend::kernels_of(const NodeView& node) const {
-  return find(is_fused(node) ? "fused" : node.op.kind());
+  return find(row_name(node.op));
 }
 
 std::vector<const Kernel*> Backend::candidates(const NodeView& node, const DeviceInfo& device) const {
@@ -55,7 +61,6 @@ std::vector<const Kernel*> Backend::candidates(const NodeView& node, const Devic
 }
 
 Choice Backend::choose(const NodeView& node, const DeviceInfo& device) const {
-  const bool fused = is_fused(node);
   Choice choice;
   for (const Kernel* kernel : candidates(node, device)) {
     std::string reason = kernel->declines(node, device);
@@ -65,7 +70,7 @@ Choice Backend::choose(const NodeView& node, const DeviceInfo& device) const {
     }
     choice.declined.push_back(std::string(kernel->name) + ": " + reason);
   }
-  if (fused) return choice;
+  if (dynamic_cast<const FusedOp*>(&node.op)) return choice;
   std::string message = strf("backend %s has no kernel for %s", name(), std::string(node.op.kind()).c_str());
   for (const std::string& reason : choice.declined) message += "; " + reason;
   throw Error(ErrorKind::kDevice, message);

@@ -65,7 +65,7 @@ using Declines = std::string (*)(const NodeView&, const DeviceInfo&);
 using RunKernel = void (*)(const KernelArgs&);
 
 // A kernel prepared for one node: `run` holds what was read from the op and the shapes, may be called from
-// several threads and refers to the node's op.
+// several threads, and outlives the node.
 struct Prepared {
   size_t scratch_bytes = 0;
   std::function<void(const KernelArgs&)> run;
@@ -101,11 +101,18 @@ struct Kernel {
   void run(const KernelArgs& args) const;
 };
 
-// One row of a backend's list: the kernels of an op, fastest first.
+// One row of a backend's list: the kernels of an op, fastest first. Rows are made from the op's class.
 struct OpKernels {
-  std::string_view op;  // the op's kind; "fused" serves every fused node
+  std::string op;  // row_name() of what they serve
   std::vector<Kernel> kernels;
 };
+template <typename Served>
+OpKernels row(std::vector<Kernel> kernels) {
+  return {std::string(Served::kKind), std::move(kernels)};
+}
+OpKernels fused_row(std::vector<Kernel> kernels);  // of every fused node
+// The row that serves an op: its kind's, or the one of all fused nodes.
+std::string_view row_name(const Op& op);
 
 struct Choice {
   const Kernel* kernel = nullptr;     // null: a fused node that runs member by member
@@ -130,7 +137,7 @@ class Backend {
 
   // The first candidate that accepts the node; throws Error(kDevice) with all reasons when none does.
   Choice choose(const NodeView& node, const DeviceInfo& device) const;
-  const std::vector<Kernel>* find(std::string_view op_kind) const;
+  const std::vector<Kernel>* find(std::string_view row) const;
   // The list of kernels for a node's op; null: the backend has none.
   const std::vector<Kernel>* kernels_of(const NodeView& node) const;
   // The traits by which the pass pipeline rewrites a program for this backend.

@@ -26,6 +26,12 @@ const BackendEntry& find_entry(std::string_view backend) {
               "one of " + join(known, ", "));
 }
 
+const BackendEntry& host_entry() {
+  for (const BackendEntry& row : backend_registry())
+    if (row.on_host && row.names_devices()) return row;
+  throw Error(ErrorKind::kInternal, "no backend has the processor as its device");
+}
+
 const Backend& find_backend(std::string_view name) {
   return find_entry(name).kernels();
 }

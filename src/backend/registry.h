@@ -70,9 +70,10 @@ struct BackendEntry {
   const Backend& (*kernels)();
   // The backend whose devices it runs on: its own, which are named after it ("cuda:1"), or another.
   const char* runs_on;
-  bool numbered;  // there may be several devices, told apart by a number
-  bool on_host;   // its device is the processor of this process, which is always there
-  bool by_isa;    // its kernels are compiled for each instruction set
+  bool numbered;      // there may be several devices, told apart by a number
+  bool on_host;       // its device is the processor of this process, which is always there
+  bool is_reference;  // its plain loops are what others are compared with
+  bool by_isa;        // its kernels are compiled for each instruction set
   // The types that a model can be computed in, by name, and what is said of the others, with `dash` before
   // the names of settings.
   std::vector<std::string> types;
@@ -92,6 +93,9 @@ struct BackendEntry {
 const std::vector<BackendEntry>& backend_registry();
 // The row of a backend; throws Error(kUsage) for an unknown name.
 const BackendEntry& find_entry(std::string_view backend);
+
+// The row whose device is the processor of this process.
+const BackendEntry& host_entry();
 
 // A device by name: "cpu", "cuda", "cuda:1". Any other name throws Error(kUsage), which names `option`.
 struct DeviceName {

@@ -13,9 +13,9 @@ Program group_updates(const Program& program, const KindRule& grouped, GroupAt p
   std::map<Key, std::vector<const Node*>> groups;
   const auto key_of = [&](const Node& node) -> Key {
     const Value& written = program.values[node.ins[static_cast<size_t>(node.op->updates()[0])]];
-    std::string_view kind = node.op->kind();  // with a copy or without, one kernel runs both
-    if (kind.ends_with(CopiedUpdateOp::kSuffix)) kind.remove_suffix(CopiedUpdateOp::kSuffix.size());
-    return {kind, written.container};
+    // With a copy or without, one kernel runs both.
+    const auto* copied = dynamic_cast<const CopiedUpdateOp*>(node.op.get());
+    return {(copied ? copied->update() : node.op)->kind(), written.container};
   };
   const auto belongs = [&](const Node& node) {
     return node.outs.empty() && !node.op->updates().empty() && grouped(node.op->kind());
@@ -32,19 +32,19 @@ Program group_updates(const Program& program, const KindRule& grouped, GroupAt p
     }
     const std::vector<const Node*>& group = groups[key_of(node)];
     if ((place == GroupAt::kFirst ? group.front() : group.back()) != &node) continue;
-    Node many = node;
-    many.ins.clear();
+    Node together = node;
+    together.ins.clear();
     std::vector<GroupedOp::Part> parts;
     for (const Node* part : group) {
-      parts.push_back({part->op, many.ins.size(), part->ins.size()});
-      many.ins.insert(many.ins.end(), part->ins.begin(), part->ins.end());
+      parts.push_back({part->op, together.ins.size(), part->ins.size()});
+      together.ins.insert(together.ins.end(), part->ins.begin(), part->ins.end());
     }
-    many.op = std::make_shared<GroupedOp>(std::move(parts));
-    many.name = many.op->kind();
-    many.step = ModelStep::kNone;
+    together.op = std::make_shared<GroupedOp>(std::move(parts));
+    together.name = together.op->kind();
+    together.step = ModelStep::kNone;
     if (const std::string_view bucket = key_of(node).second; !bucket.empty())
-      many.name += " " + std::string(bucket);
-    result.nodes.push_back(std::move(many));
+      together.name += " " + std::string(bucket);
+    result.nodes.push_back(std::move(together));
   }
   result.validate();
   return result;

@@ -17,7 +17,7 @@ struct Launch {
       : kernel(chosen), prepared(chosen->prepare(node, device)) {}
 
   const Kernel* kernel;
-  Prepared prepared;  // refers to the program's ops
+  Prepared prepared;
 };
 
 struct NodeChoice {

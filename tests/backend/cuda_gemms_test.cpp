@@ -191,7 +191,7 @@ TEST(CudaGemms, PatchesOfOddSizesArePadded) {
 // Returns which kernel runs a node; empty: none, its members run.
 std::string chosen(const Sketch& node) {
   for (const OpKernels& row : gemm_kernels())
-    if (row.op == (dynamic_cast<const FusedOp*>(node.op.get()) ? "fused" : node.op->kind()))
+    if (row.op == row_name(*node.op))
       for (const Kernel& kernel : row.kernels)
         if (kernel.declines(node.view(), {}).empty()) return kernel.name;
   return {};

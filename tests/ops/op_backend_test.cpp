@@ -78,7 +78,7 @@ TEST_P(OpTest, CpuInEveryDtypeAtEveryInstructionSetAndThreadCount) {
   }
 }
 
-// What a kernel needs to know of a node it reads when it is prepared.
+// What a kernel needs to know of a node it reads when it is prepared, and keeps: the node may be gone then.
 TEST_P(OpTest, ALaunchOnTheCpuReadsNeitherTheOpNorShapes) {
   const OpCase& c = GetParam();
   for (const Mode& mode : kModes) {

@@ -178,6 +178,17 @@ ExecutionPlan plan_op(const OpCase& c, const std::vector<Shape>& shapes, const R
   return plan_execution(one_node(c, shapes, settings), find_backend(settings.backend),
                         device_for(c, shapes, settings));
 }
+
+// Gives the plan kernels that were prepared for nodes which are gone since: those of an equal case, whose
+// memory was overwritten when it was given back (overwrite_freed.cpp).
+void outlive_nodes(ExecutionPlan& plan, const OpCase& c, const std::vector<Shape>& shapes,
+                   const RunSettings& settings) {
+  const std::vector<OpCase> again = op_cases();
+  const auto twin =
+      std::find_if(again.begin(), again.end(), [&](const OpCase& other) { return other.name == c.name; });
+  VT_CHECK(twin != again.end() && twin->op != c.op, "%s cannot be made again", c.name.c_str());
+  plan.choices = plan_op(*twin, shapes, settings).choices;
+}
 }  // namespace
 
 Rounding op_rounding(const OpCase& c, const std::vector<Shape>& shapes, const RunSettings& settings) {
@@ -188,7 +199,10 @@ Rounding op_rounding(const OpCase& c, const std::vector<Shape>& shapes, const Ru
 std::vector<Result> run_op(const OpCase& c, const std::vector<Shape>& shapes,
                            const std::vector<Values>& inputs, const RunSettings& settings) {
   ExecutionPlan plan = plan_op(c, shapes, settings);
-  if (settings.blind) blindfold(plan);
+  if (settings.blind) {
+    outlive_nodes(plan, c, shapes, settings);
+    blindfold(plan);
+  }
   if (*settings.kernel != 0) {
     EXPECT_STREQ(plan.choices.back().launches[0].kernel->name, settings.kernel) << c.name;
   }

@@ -15,8 +15,10 @@ struct RunSettings {
   DType dtype = DType::kF64;
   bool full_vectors = false;  // those in f32 whatever the dtype
   int threads = 1;
-  int runs = 1;        // from the same inputs; a device that records repeats from the second on
-  bool blind = false;  // at its launch a prepared kernel sees neither an op nor shapes; not the reference's
+  int runs = 1;  // from the same inputs; a device that records repeats from the second on
+  // At its launch a prepared kernel sees neither an op nor shapes, and the node it was prepared for is gone;
+  // not so the reference's. For a case of op_cases().
+  bool blind = false;
   const char* kernel = "";  // what a table names for the op, which then runs; empty: there is no table
 };
 

@@ -45,6 +45,7 @@ BackendEntry cpu_entry() {
           .runs_on = "cpu",
           .numbered = false,
           .on_host = true,
+          .is_reference = false,
           .by_isa = true,
           .types = {"f32", "bf16", "int8"},
           .lacks = lacked_by_processor,

@@ -5,6 +5,9 @@
 #include "backend/cpu/host/cores.h"
 #include "backend/cpu/launch.h"
 #include "backend/ref/kernels.h"
+#include "ops/linear.h"
+#include "ops/patch_embed.h"
+#include "ops/persistent.h"
 
 namespace vitrail {
 
@@ -20,12 +23,12 @@ std::vector<OpKernels> gemm_kernels() {
        {chunked_sum(), bf16_tensor_weight_grad(), first_token_attention(), gelu_grad_gemm()})
     fused.push_back(more);
   return {
-      {"fused", fused},
-      {"linear", linear},
-      {"patch_embed", {packed_gemm(), packing_gemm()}},
-      {"linear_dx", {input_grad_gemm(), bf16_tensor_input_grad()}},
-      {"linear_dw", {chunked_sum(), bf16_tensor_weight_grad()}},
-      {"load_param", {pack_weight(), pack_lowp_weight()}},
+      fused_row(fused),
+      row<LinearOp>(linear),
+      row<PatchEmbedOp>({packed_gemm(), packing_gemm()}),
+      row<LinearDxOp>({input_grad_gemm(), bf16_tensor_input_grad()}),
+      row<LinearDwOp>({chunked_sum(), bf16_tensor_weight_grad()}),
+      row<LoadParamOp>({pack_weight(), pack_lowp_weight()}),
   };
 }
 
@@ -42,7 +45,7 @@ std::vector<OpKernels> own_kernels() {
 // reference kernel.
 std::vector<OpKernels> with_reference(std::vector<OpKernels> list) {
   for (OpKernels& row : list)
-    if (row.op != "load_param") row.kernels.push_back(cpu::widened());
+    if (row.op != LoadParamOp::kKind) row.kernels.push_back(cpu::widened());
   for (const OpKernels& reference : ref_backend().kernels()) {
     const auto own =
         std::find_if(list.begin(), list.end(), [&](const OpKernels& row) { return row.op == reference.op; });

@@ -44,6 +44,7 @@ BackendEntry cuda_entry() {
           .runs_on = "cuda",
           .numbered = true,
           .on_host = false,
+          .is_reference = false,
           .by_isa = false,
           .types = {"f32", "tf32", "bf16", "f16", "fp8"},
           .lacks = lacked_by_gpu,

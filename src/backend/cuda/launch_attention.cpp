@@ -245,30 +245,30 @@ Kernel on_tensor_cores(Kernel kernel) {
 }  // namespace
 
 std::vector<OpKernels> attention_kernels() {
-  return {{"attention",
-           {cuda_kernel("one_query", prepare_forward<&AttentionApi::one_forward>, declines_one),
-            on_tensor_cores(cuda_kernel("stream_heads", prepare_forward<&AttentionApi::stream_forward>,
-                                        declines_stream_forward)),
-            on_tensor_cores(
-                cuda_kernel("short_heads", prepare_forward<&AttentionApi::short_forward>, declines_short)),
-            on_tensor_cores(
-                cuda_kernel("long_heads", prepare_forward<&AttentionApi::long_forward>, declines_long)),
-            cuda_kernel("plain_heads", prepare_forward<&AttentionApi::plain_forward>, declines_plain)}},
-          {"attention_probs", {cuda_kernel("plain_weights", prepare_weights, declines_plain)}},
-          {"attention_grad",
-           {cuda_kernel("one_query", prepare_backward<&AttentionApi::one_backward, one_grad_scratch>,
-                        declines_one_grad),
-            on_tensor_cores(cuda_kernel("stream_heads",
-                                        prepare_backward<&AttentionApi::stream_backward, stream_grad_scratch>,
-                                        declines_stream_grad)),
-            on_tensor_cores(cuda_kernel("heads", prepare_backward<&AttentionApi::backward, backward_scratch>,
-                                        declines_grad))}},
-          {"attention_bias_grad",
-           {on_tensor_cores(cuda_kernel("group_heads", prepare_backward_with_sums, declines_group_sums))}},
-          {"attention_sums",
-           {on_tensor_cores(cuda_kernel("stream_heads", prepare_forward_keeping, declines_stream_kept))}},
-          {"attention_sums_grad",
-           {on_tensor_cores(cuda_kernel("stream_heads", prepare_backward_from_kept, declines_stream_kept))}}};
+  return {row<AttentionOp>(
+              {cuda_kernel("one_query", prepare_forward<&AttentionApi::one_forward>, declines_one),
+               on_tensor_cores(cuda_kernel("stream_heads", prepare_forward<&AttentionApi::stream_forward>,
+                                           declines_stream_forward)),
+               on_tensor_cores(
+                   cuda_kernel("short_heads", prepare_forward<&AttentionApi::short_forward>, declines_short)),
+               on_tensor_cores(
+                   cuda_kernel("long_heads", prepare_forward<&AttentionApi::long_forward>, declines_long)),
+               cuda_kernel("plain_heads", prepare_forward<&AttentionApi::plain_forward>, declines_plain)}),
+          row<AttentionProbsOp>({cuda_kernel("plain_weights", prepare_weights, declines_plain)}),
+          row<AttentionGradOp>(
+              {cuda_kernel("one_query", prepare_backward<&AttentionApi::one_backward, one_grad_scratch>,
+                           declines_one_grad),
+               on_tensor_cores(cuda_kernel(
+                   "stream_heads", prepare_backward<&AttentionApi::stream_backward, stream_grad_scratch>,
+                   declines_stream_grad)),
+               on_tensor_cores(cuda_kernel(
+                   "heads", prepare_backward<&AttentionApi::backward, backward_scratch>, declines_grad))}),
+          row<AttentionBiasGradOp>(
+              {on_tensor_cores(cuda_kernel("group_heads", prepare_backward_with_sums, declines_group_sums))}),
+          row<AttentionSumsOp>(
+              {on_tensor_cores(cuda_kernel("stream_heads", prepare_forward_keeping, declines_stream_kept))}),
+          row<AttentionSumsGradOp>({on_tensor_cores(
+              cuda_kernel("stream_heads", prepare_backward_from_kept, declines_stream_kept))})};
 }
 
 }  // namespace vitrail::cuda

@@ -8,6 +8,7 @@
 #include "ops/fused.h"
 #include "ops/gelu.h"
 #include "ops/linear.h"
+#include "ops/persistent.h"
 
 namespace vitrail::cuda {
 
@@ -227,16 +228,16 @@ std::vector<OpKernels> fp8_kernels() {
     return kernel;
   };
   return {
-      {"linear", {packed, plain}},
-      {"linear_dx", {plain}},
-      {"fused",
-       {packed, plain, own,
-        packing_both(cuda_kernel("hopper and cublaslt fp8", prepare_own_chain, declines_chain<true, true>)),
-        cuda_kernel("hopper and cublaslt fp8, weights rounded too", prepare_own_chain,
-                    declines_chain<false, true>),
-        packing_both(cuda_kernel("cublaslt fp8 twice", prepare_chain, declines_chain<true, false>)),
-        cuda_kernel("cublaslt fp8 twice, weights rounded too", prepare_chain, declines_chain<false, false>)}},
-      {"load_param", {cuda_kernel("fp8 rows", prepare_rounding, declines_rounding)}}};
+      row<LinearOp>({packed, plain}), row<LinearDxOp>({plain}),
+      fused_row({packed, plain, own,
+                 packing_both(
+                     cuda_kernel("hopper and cublaslt fp8", prepare_own_chain, declines_chain<true, true>)),
+                 cuda_kernel("hopper and cublaslt fp8, weights rounded too", prepare_own_chain,
+                             declines_chain<false, true>),
+                 packing_both(cuda_kernel("cublaslt fp8 twice", prepare_chain, declines_chain<true, false>)),
+                 cuda_kernel("cublaslt fp8 twice, weights rounded too", prepare_chain,
+                             declines_chain<false, false>)}),
+      row<LoadParamOp>({cuda_kernel("fp8 rows", prepare_rounding, declines_rounding)})};
 }
 
 }  // namespace vitrail::cuda

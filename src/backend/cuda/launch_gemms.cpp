@@ -3,6 +3,7 @@
 
 #include "backend/cuda/gemm_parse.h"
 #include "backend/cuda/launch.h"
+#include "ops/patch_embed.h"
 
 namespace vitrail::cuda {
 
@@ -191,10 +192,8 @@ std::vector<OpKernels> gemm_kernels() {
   std::vector<Kernel> kernels = library_kernels(std::make_integer_sequence<int, kMostAlgorithms>());
   kernels.push_back(gemm_kernel<Multiplier::kTiles>("tiled product"));
   kernels.insert(kernels.begin(), {hopper_small_kernel(), hopper_gemm_kernel()});
-  std::vector<OpKernels> list;
-  for (std::string_view op : {"linear", "linear_dx", "linear_dw", "patch_embed", "patch_embed_dw", "fused"})
-    list.push_back({op, kernels});
-  return list;
+  return {row<LinearOp>(kernels),     row<LinearDxOp>(kernels),     row<LinearDwOp>(kernels),
+          row<PatchEmbedOp>(kernels), row<PatchEmbedDwOp>(kernels), fused_row(kernels)};
 }
 
 }  // namespace vitrail::cuda

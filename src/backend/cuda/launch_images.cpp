@@ -1,5 +1,6 @@
 // Launches of the op that makes training images from 8-bit pixels.
 #include "backend/cuda/launch.h"
+#include "ops/make_images.h"
 
 namespace vitrail::cuda {
 
@@ -30,7 +31,7 @@ Prepared prepare_make_images(const NodeView& node, const DeviceInfo&) {
 }  // namespace
 
 std::vector<OpKernels> image_kernels() {
-  return {{"make_images", {cuda_kernel("by recipe", prepare_make_images, declines_images)}}};
+  return {row<MakeImagesOp>({cuda_kernel("by recipe", prepare_make_images, declines_images)})};
 }
 
 }  // namespace vitrail::cuda

@@ -44,9 +44,9 @@ std::string declines_loss_sum(const NodeView& node, const DeviceInfo& device) {
 }  // namespace
 
 std::vector<OpKernels> loss_kernels() {
-  return {{"cross_entropy", {cuda_kernel("picture", prepare_cross_entropy)}},
-          {"cross_entropy_grad", {cuda_kernel("picture", prepare_cross_entropy_grad)}},
-          {"loss_sum", {cuda_kernel("elements", prepare_loss_sum, declines_loss_sum)}}};
+  return {row<CrossEntropyOp>({cuda_kernel("picture", prepare_cross_entropy)}),
+          row<CrossEntropyGradOp>({cuda_kernel("picture", prepare_cross_entropy_grad)}),
+          row<LossSumOp>({cuda_kernel("elements", prepare_loss_sum, declines_loss_sum)})};
 }
 
 }  // namespace vitrail::cuda

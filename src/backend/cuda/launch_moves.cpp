@@ -100,10 +100,10 @@ Prepared prepare_join(const NodeView& node, const DeviceInfo&) {
 }  // namespace
 
 std::vector<OpKernels> move_kernels() {
-  return {{"pack", {cuda_kernel("copied runs", prepare_pack, declines_nothing)}},
-          {"unpack", {cuda_kernel("copied runs", prepare_unpack, declines_nothing)}},
-          {"slice", {cuda_kernel("copied runs", prepare_slice, declines_nothing)}},
-          {"join", {cuda_kernel("copied runs", prepare_join, declines_nothing)}}};
+  return {row<PackOp>({cuda_kernel("copied runs", prepare_pack, declines_nothing)}),
+          row<UnpackOp>({cuda_kernel("copied runs", prepare_unpack, declines_nothing)}),
+          row<SliceOp>({cuda_kernel("copied runs", prepare_slice, declines_nothing)}),
+          row<JoinOp>({cuda_kernel("copied runs", prepare_join, declines_nothing)})};
 }
 
 }  // namespace vitrail::cuda

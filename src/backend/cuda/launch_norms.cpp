@@ -5,6 +5,7 @@
 #include "ops/layernorm.h"
 #include "ops/qk_norm.h"
 #include "ops/rmsnorm.h"
+#include "ops/softmax.h"
 
 namespace vitrail::cuda {
 
@@ -127,14 +128,14 @@ Prepared prepare_softmax_grad(const NodeView& node, const DeviceInfo&) {
 
 std::vector<OpKernels> norm_kernels() {
   return {
-      {"layernorm", {cuda_kernel("norm", prepare_layernorm)}},
-      {"layernorm_grad", {cuda_kernel("norm_grad", prepare_layernorm_grad)}},
-      {"qk_norm", {cuda_kernel("norm", prepare_qk_norm)}},
-      {"qk_norm_grad", {cuda_kernel("norm_grad", prepare_qk_norm_grad)}},
-      {"rmsnorm", {cuda_kernel("rms", prepare_rmsnorm)}},
-      {"rmsnorm_grad", {cuda_kernel("rms_grad", prepare_rmsnorm_grad)}},
-      {"softmax", {cuda_kernel("rows", prepare_softmax)}},
-      {"softmax_grad", {cuda_kernel("rows", prepare_softmax_grad)}},
+      row<LayernormOp>({cuda_kernel("norm", prepare_layernorm)}),
+      row<LayernormGradOp>({cuda_kernel("norm_grad", prepare_layernorm_grad)}),
+      row<QkNormOp>({cuda_kernel("norm", prepare_qk_norm)}),
+      row<QkNormGradOp>({cuda_kernel("norm_grad", prepare_qk_norm_grad)}),
+      row<RmsnormOp>({cuda_kernel("rms", prepare_rmsnorm)}),
+      row<RmsnormGradOp>({cuda_kernel("rms_grad", prepare_rmsnorm_grad)}),
+      row<SoftmaxOp>({cuda_kernel("rows", prepare_softmax)}),
+      row<SoftmaxGradOp>({cuda_kernel("rows", prepare_softmax_grad)}),
   };
 }
 

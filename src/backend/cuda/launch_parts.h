@@ -2,9 +2,6 @@
 // as few launches as hold them.
 #pragma once
 
-#include <deque>
-#include <initializer_list>
-
 #include "backend/cuda/launch.h"
 #include "ops/grouped.h"
 
@@ -20,10 +17,10 @@ struct Part {
 };
 
 inline std::vector<Part> parts_of(const NodeView& node) {
-  const auto* many = dynamic_cast<const GroupedOp*>(&node.op);
-  if (!many) return {{node.op, node.ins}};
+  const auto* grouped = dynamic_cast<const GroupedOp*>(&node.op);
+  if (!grouped) return {{node.op, node.ins}};
   std::vector<Part> parts;
-  for (const GroupedOp::Part& part : many->parts())
+  for (const GroupedOp::Part& part : grouped->parts())
     parts.push_back({*part.op, node.ins.subspan(part.first, part.count), part.first});
   return parts;
 }
@@ -91,16 +88,10 @@ Shares<Call> shares_of(const NodeView& node, Bound<Share<Call>> (*share_of)(cons
   return shares;
 }
 
-// Adds kernels that take one node, or all nodes of a kind grouped into one. Called while the list of all
-// kernels is made, once.
-inline void add_grouped(std::vector<OpKernels>& list,
-                        std::initializer_list<std::pair<std::string_view, Kernel>> rows) {
-  static std::deque<std::string> names;  // rows refer to them
-  for (const auto& [op, kernel] : rows) {
-    list.push_back({op, {kernel}});
-    names.push_back(GroupedOp::kind_of(op));
-    list.push_back({names.back(), {kernel}});
-  }
+// Adds kernels that take one node, or all nodes of a kind grouped into one.
+inline void add_grouped(std::vector<OpKernels>& list, const OpKernels& row) {
+  list.push_back(row);
+  list.push_back({GroupedOp::kind_of(row.op), row.kernels});
 }
 
 }  // namespace vitrail::cuda

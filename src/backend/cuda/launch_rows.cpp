@@ -189,34 +189,34 @@ Prepared prepare_sum(const NodeView& node, const DeviceInfo& device) {
   return prepared(&RowsApi::sum, call, partial_bytes(call->sums));
 }
 
-template <MapKind kKind>
-OpKernels map_row(std::string_view op) {
-  return {op, {cuda_kernel("map", prepare_map<kKind>)}};
+template <typename Served, MapKind kKind>
+OpKernels map_row() {
+  return row<Served>({cuda_kernel("map", prepare_map<kKind>)});
 }
 
 }  // namespace
 
 std::vector<OpKernels> row_kernels() {
   return {
-      {"gelu", {cuda_kernel("map", prepare_gelu)}},
-      {"gelu_grad", {cuda_kernel("map", prepare_gelu_grad)}},
-      {"gelu_slope", {cuda_kernel("map twice", prepare_gelu_slope)}},
-      {"gelu_slope_grad", {cuda_kernel("map", prepare_gelu_grad)}},
-      {"activate", {cuda_kernel("map", prepare_activate<ActivateOp, MapKind::kActivate>)}},
-      {"activate_grad", {cuda_kernel("map", prepare_activate<ActivateGradOp, MapKind::kActivateGrad>)}},
-      map_row<MapKind::kTanh>("tanh"),
-      map_row<MapKind::kTanhGrad>("tanh_grad"),
-      map_row<MapKind::kAdd>("bias"),
-      map_row<MapKind::kProduct>("scale"),
-      map_row<MapKind::kAdd>("add"),
-      map_row<MapKind::kAverage>("average"),
-      map_row<MapKind::kCopy>("cast"),
-      {"multiply", {cuda_kernel("map", prepare_multiply)}},
-      {"scale_by", {cuda_kernel("map", prepare_map<MapKind::kScaleBy>, declines_scale_by)}},
-      {"dropout", {cuda_kernel("dropout", prepare_dropout, declines_dropout)}},
-      {"sum_rows", {cuda_kernel("sum_columns", prepare_sum, declines_sum)}},
-      {"scale_dw", {cuda_kernel("sum_columns", prepare_sum, declines_sum)}},
-      {"fused", {cuda_kernel("sum_columns", prepare_sum, declines_sum)}},
+      row<GeluOp>({cuda_kernel("map", prepare_gelu)}),
+      row<GeluGradOp>({cuda_kernel("map", prepare_gelu_grad)}),
+      row<GeluSlopeOp>({cuda_kernel("map twice", prepare_gelu_slope)}),
+      row<GeluSlopeGradOp>({cuda_kernel("map", prepare_gelu_grad)}),
+      row<ActivateOp>({cuda_kernel("map", prepare_activate<ActivateOp, MapKind::kActivate>)}),
+      row<ActivateGradOp>({cuda_kernel("map", prepare_activate<ActivateGradOp, MapKind::kActivateGrad>)}),
+      map_row<TanhOp, MapKind::kTanh>(),
+      map_row<TanhGradOp, MapKind::kTanhGrad>(),
+      map_row<BiasOp, MapKind::kAdd>(),
+      map_row<ScaleOp, MapKind::kProduct>(),
+      map_row<AddOp, MapKind::kAdd>(),
+      map_row<AverageOp, MapKind::kAverage>(),
+      map_row<CastOp, MapKind::kCopy>(),
+      row<MultiplyOp>({cuda_kernel("map", prepare_multiply)}),
+      row<ScaleByOp>({cuda_kernel("map", prepare_map<MapKind::kScaleBy>, declines_scale_by)}),
+      row<DropoutOp>({cuda_kernel("dropout", prepare_dropout, declines_dropout)}),
+      row<SumRowsOp>({cuda_kernel("sum_columns", prepare_sum, declines_sum)}),
+      row<ScaleDwOp>({cuda_kernel("sum_columns", prepare_sum, declines_sum)}),
+      fused_row({cuda_kernel("sum_columns", prepare_sum, declines_sum)}),
   };
 }
 

@@ -64,11 +64,11 @@ Prepared prepare_ema_update(const NodeView& node, const DeviceInfo&) {
 }  // namespace
 
 std::vector<OpKernels> sum_kernels() {
-  std::vector<OpKernels> list = {{"load_param", {cuda_kernel("chunks", prepare_load_param)}},
-                                 {"fused", {cuda_kernel("cast_sum", prepare_cast_sum, declines_cast_sum)}}};
-  add_grouped(list, {{"accumulate", cuda_kernel("chunks", prepare_plain_accumulate)},
-                     {"copy_into", cuda_kernel("chunks", prepare_copy_into, declines_any_double)},
-                     {"ema_update", cuda_kernel("chunks", prepare_ema_update, declines_ema)}});
+  std::vector<OpKernels> list = {row<LoadParamOp>({cuda_kernel("chunks", prepare_load_param)}),
+                                 fused_row({cuda_kernel("cast_sum", prepare_cast_sum, declines_cast_sum)})};
+  add_grouped(list, row<AccumulateOp>({cuda_kernel("chunks", prepare_plain_accumulate)}));
+  add_grouped(list, row<CopyIntoOp>({cuda_kernel("chunks", prepare_copy_into, declines_any_double)}));
+  add_grouped(list, row<EmaUpdateOp>({cuda_kernel("chunks", prepare_ema_update, declines_ema)}));
   return list;
 }
 

@@ -229,18 +229,18 @@ Prepared prepare_sincos_positions(const NodeView& node, const DeviceInfo&) {
 }  // namespace
 
 std::vector<OpKernels> token_kernels() {
-  return {{"concat_tokens", {cuda_kernel("move", prepare_concat_tokens, declines_concat)}},
-          {"select_token", {cuda_kernel("move", prepare_select_token)}},
-          {"select_token_grad", {cuda_kernel("move", prepare_select_token_grad)}},
-          {"drop_tokens", {cuda_kernel("move", prepare_drop_tokens)}},
-          {"drop_tokens_grad", {cuda_kernel("move", prepare_drop_tokens_grad)}},
-          {"mean_tokens_grad", {cuda_kernel("move", prepare_mean_tokens_grad)}},
-          {"mean_tokens", {cuda_kernel("sum", prepare_mean_tokens)}},
-          {"max_tokens", {cuda_kernel("max", prepare_max_tokens)}},
-          {"max_tokens_grad", {cuda_kernel("max", prepare_max_tokens_grad)}},
-          {"sum_tokens", {cuda_kernel("sum", prepare_sum_tokens)}},
-          {"sincos_positions", {cuda_kernel("sincos", prepare_sincos_positions)}},
-          {"fused", {cuda_kernel("sum_tokens", prepare_added_sum, declines_added_sum), positions_kernel()}}};
+  return {row<ConcatTokensOp>({cuda_kernel("move", prepare_concat_tokens, declines_concat)}),
+          row<SelectTokenOp>({cuda_kernel("move", prepare_select_token)}),
+          row<SelectTokenGradOp>({cuda_kernel("move", prepare_select_token_grad)}),
+          row<DropTokensOp>({cuda_kernel("move", prepare_drop_tokens)}),
+          row<DropTokensGradOp>({cuda_kernel("move", prepare_drop_tokens_grad)}),
+          row<MeanTokensGradOp>({cuda_kernel("move", prepare_mean_tokens_grad)}),
+          row<MeanTokensOp>({cuda_kernel("sum", prepare_mean_tokens)}),
+          row<MaxTokensOp>({cuda_kernel("max", prepare_max_tokens)}),
+          row<MaxTokensGradOp>({cuda_kernel("max", prepare_max_tokens_grad)}),
+          row<SumTokensOp>({cuda_kernel("sum", prepare_sum_tokens)}),
+          row<SincosPositionsOp>({cuda_kernel("sincos", prepare_sincos_positions)}),
+          fused_row({cuda_kernel("sum_tokens", prepare_added_sum, declines_added_sum), positions_kernel()})};
 }
 
 }  // namespace vitrail::cuda

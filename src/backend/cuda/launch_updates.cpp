@@ -199,24 +199,26 @@ std::string declines_lamb_move(const NodeView& node, const DeviceInfo&) {
   return declines_doubles(node.ins.first(3));
 }
 
+// Adds an optimizer's update, alone and with the copy of its parameter that it writes.
+template <typename Update>
+void add_update(std::vector<OpKernels>& list, PrepareNode prepare) {
+  const Kernel kernel = cuda_kernel("chunks", prepare, declines_update);
+  add_grouped(list, row<Update>({kernel}));
+  add_grouped(list, {CopiedUpdateOp::kind_of(Update::kKind), {kernel}});
+}
+
 }  // namespace
 
 std::vector<OpKernels> update_kernels() {
   std::vector<OpKernels> list = {
-      {"square_sum", {cuda_kernel("chunks", prepare_square_sum, declines_any_double)}},
-      {"step_control", {cuda_kernel("one_thread", prepare_step_control, accepts)}},
-      {"lamb_moments", {cuda_kernel("chunks", prepare_lamb_moments, declines_update)}},
-      {"lamb_move", {cuda_kernel("chunks", prepare_lamb_move, declines_lamb_move)}}};
-  const Kernel sgd = cuda_kernel("chunks", prepare_update<&UpdatesApi::sgd, sgd_share>, declines_update);
-  const Kernel adam = cuda_kernel("chunks", prepare_update<&UpdatesApi::adam, adam_share>, declines_update);
-  const Kernel lion = cuda_kernel("chunks", prepare_update<&UpdatesApi::lion, lion_share>, declines_update);
-  add_grouped(list, {{"sgd_update", sgd},
-                     {"sgd_update+copy_into", sgd},
-                     {"adam_update", adam},
-                     {"adam_update+copy_into", adam},
-                     {"lion_update", lion},
-                     {"lion_update+copy_into", lion},
-                     {"lamb_update", cuda_kernel("chunks", prepare_lamb_update, declines_update)}});
+      row<SquareSumOp>({cuda_kernel("chunks", prepare_square_sum, declines_any_double)}),
+      row<StepControlOp>({cuda_kernel("one_thread", prepare_step_control, accepts)}),
+      row<LambMomentsOp>({cuda_kernel("chunks", prepare_lamb_moments, declines_update)}),
+      row<LambMoveOp>({cuda_kernel("chunks", prepare_lamb_move, declines_lamb_move)})};
+  add_update<SgdUpdateOp>(list, prepare_update<&UpdatesApi::sgd, sgd_share>);
+  add_update<AdamUpdateOp>(list, prepare_update<&UpdatesApi::adam, adam_share>);
+  add_update<LionUpdateOp>(list, prepare_update<&UpdatesApi::lion, lion_share>);
+  add_grouped(list, row<LambUpdateOp>({cuda_kernel("chunks", prepare_lamb_update, declines_update)}));
   return list;
 }
 

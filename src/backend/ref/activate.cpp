@@ -87,8 +87,6 @@ double slope(ActKind act, double x) {
   throw Error(ErrorKind::kInternal, "no such activation");
 }
 
-}  // namespace
-
 void activate(const KernelArgs& args) {
   const ActKind act = static_cast<const ActivateOp&>(args.op).act();
   const double* x = args.ins[0].as<double>();
@@ -101,6 +99,15 @@ void activate_grad(const KernelArgs& args) {
   const double *x = args.ins[0].as<double>(), *dy = args.ins[1].as<double>();
   double* dx = args.outs[0].as<double>();
   for (int64_t i = 0, count = args.outs[0].desc().elems(); i < count; ++i) dx[i] = slope(act, x[i]) * dy[i];
+}
+
+}  // namespace
+
+std::vector<OpKernels> activate_kernels() {
+  return {
+      in_double<ActivateOp, activate>(),
+      in_double<ActivateGradOp, activate_grad>(),
+  };
 }
 
 }  // namespace vitrail::ref

@@ -41,8 +41,6 @@ std::byte* bytes_of(const TensorView& view) {
   return static_cast<std::byte*>(view.data());
 }
 
-}  // namespace
-
 void pack(const KernelArgs& args) {
   const auto& op = static_cast<const PackOp&>(args.op);
   each_run(args.ins[0].desc(), op.dim(), op.cuts(), args.context,
@@ -82,6 +80,17 @@ void join(const KernelArgs& args) {
     filled = begin + args.ins[i].desc().bytes();
   }
   std::memset(target + filled, 0, args.outs[0].desc().bytes() - filled);
+}
+
+}  // namespace
+
+std::vector<OpKernels> flat_kernels() {
+  return {
+      as_it_is<PackOp, pack>(),
+      as_it_is<UnpackOp, unpack>(),
+      as_it_is<SliceOp, slice>(),
+      as_it_is<JoinOp, join>(),
+  };
 }
 
 }  // namespace vitrail::ref

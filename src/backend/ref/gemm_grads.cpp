@@ -7,9 +7,14 @@
 #include "backend/ref/loops.h"
 #include "backend/ref/rounded_gemm.h"
 #include "ops/attention.h"
+#include "ops/attention_bias_grad.h"
+#include "ops/attention_sums.h"
 #include "ops/linear.h"
+#include "ops/patch_embed.h"
 
 namespace vitrail::ref {
+
+namespace {
 
 void linear_dx(const KernelArgs& args) {
   const MatmulExtents e = linear_dx_extents(args.ins[0].shape(), args.ins[1].shape());
@@ -55,8 +60,6 @@ void patch_embed_dw(const KernelArgs& args) {
       }
   });
 }
-
-namespace {
 
 // The contribution of one query of one head to dq, dk and dv.
 struct HeadGrads {
@@ -111,8 +114,6 @@ void add_queries(HeadGrads& grads, const KernelArgs& args) {
   });
 }
 
-}  // namespace
-
 void attention_grad(const KernelArgs& args) {
   std::vector<TensorDesc> descs;
   for (const TensorView& view : args.ins.first(args.ins.size() - 1)) descs.push_back(view.desc());
@@ -146,6 +147,19 @@ void attention_sums_grad(const KernelArgs& args) {
                   args.ins[1].as<double>(),
                   args.ins[2].as<double>()};
   add_queries(grads, args);
+}
+
+}  // namespace
+
+std::vector<OpKernels> gemm_grads_kernels() {
+  return {
+      in_double<LinearDxOp, linear_dx>(),
+      in_double<LinearDwOp, linear_dw>(),
+      in_double<PatchEmbedDwOp, patch_embed_dw>(),
+      in_double<AttentionGradOp, attention_grad>(),
+      in_double<AttentionBiasGradOp, attention_bias_grad>(),
+      in_double<AttentionSumsGradOp, attention_sums_grad>(),
+  };
 }
 
 }  // namespace vitrail::ref

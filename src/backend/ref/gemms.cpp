@@ -6,9 +6,29 @@
 #include "backend/ref/loops.h"
 #include "backend/ref/rounded_gemm.h"
 #include "ops/attention.h"
+#include "ops/attention_sums.h"
 #include "ops/linear.h"
+#include "ops/patch_embed.h"
 
 namespace vitrail::ref {
+
+double softmax_weights(const AttentionGeometry& g, const double* q, const double* k, int64_t b, int64_t h,
+                       int64_t i, std::vector<double>& weights) {
+  const double* query = q + g.q.base + b * g.q.batch + i * g.q.row + h * g.q.head;
+  double top = -INFINITY, total = 0;
+  for (int64_t j = 0; j < g.keys; ++j) {
+    const double* key = k + g.k.base + b * g.k.batch + j * g.k.row + h * g.k.head;
+    double dot = 0;
+    for (int64_t e = 0; e < g.head_size; ++e) dot += query[e] * key[e];
+    weights[j] = dot / std::sqrt(static_cast<double>(g.head_size));
+    top = std::max(top, weights[j]);
+  }
+  for (double& weight : weights) total += weight = std::exp(weight - top);
+  for (double& weight : weights) weight /= total;
+  return top + std::log(total);
+}
+
+namespace {
 
 void linear(const KernelArgs& args) {
   const MatmulExtents e = linear_extents(args.ins[0].shape(), args.ins[1].shape());
@@ -37,23 +57,6 @@ void patch_embed(const KernelArgs& args) {
   });
 }
 
-double softmax_weights(const AttentionGeometry& g, const double* q, const double* k, int64_t b, int64_t h,
-                       int64_t i, std::vector<double>& weights) {
-  const double* query = q + g.q.base + b * g.q.batch + i * g.q.row + h * g.q.head;
-  double top = -INFINITY, total = 0;
-  for (int64_t j = 0; j < g.keys; ++j) {
-    const double* key = k + g.k.base + b * g.k.batch + j * g.k.row + h * g.k.head;
-    double dot = 0;
-    for (int64_t e = 0; e < g.head_size; ++e) dot += query[e] * key[e];
-    weights[j] = dot / std::sqrt(static_cast<double>(g.head_size));
-    top = std::max(top, weights[j]);
-  }
-  for (double& weight : weights) total += weight = std::exp(weight - top);
-  for (double& weight : weights) weight /= total;
-  return top + std::log(total);
-}
-
-namespace {
 // Writes the outputs and, where `log_sums` is not null, the base-2 logarithms of the softmax's sums.
 void attend(const KernelArgs& args, double* log_sums) {
   std::vector<TensorDesc> descs;
@@ -77,7 +80,6 @@ void attend(const KernelArgs& args, double* log_sums) {
     }
   });
 }
-}  // namespace
 
 void attention(const KernelArgs& args) {
   attend(args, nullptr);
@@ -98,6 +100,18 @@ void attention_probs(const KernelArgs& args) {
       for (int64_t j = 0; j < g.keys; ++j) out[(task * g.queries + i) * g.keys + j] = weights[j];
     }
   });
+}
+
+}  // namespace
+
+std::vector<OpKernels> gemms_kernels() {
+  return {
+      in_double<LinearOp, linear>(),
+      in_double<PatchEmbedOp, patch_embed>(),
+      in_double<AttentionOp, attention>(),
+      in_double<AttentionSumsOp, attention_sums>(),
+      in_double<AttentionProbsOp, attention_probs>(),
+  };
 }
 
 }  // namespace vitrail::ref

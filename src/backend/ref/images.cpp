@@ -5,6 +5,7 @@
 
 #include "backend/ref/loops.h"
 #include "image/image_recipe.h"
+#include "ops/make_images.h"
 
 namespace vitrail::ref {
 
@@ -71,8 +72,6 @@ class ImageMaker {
   int64_t channels_, height_, width_;
 };
 
-}  // namespace
-
 void make_images(const KernelArgs& args) {
   const ImageMaker maker(args);
   const TensorView& out = args.outs[0];
@@ -85,6 +84,14 @@ void make_images(const KernelArgs& args) {
                    static_cast<std::byte*>(out.data()) + static_cast<size_t>(i) * bytes, out.dtype(),
                    plane.size());
   }
+}
+
+}  // namespace
+
+std::vector<OpKernels> images_kernels() {
+  return {
+      as_it_is<MakeImagesOp, make_images>(),
+  };
 }
 
 }  // namespace vitrail::ref

@@ -3,8 +3,6 @@
 #include "backend/cpu/kernels.h"
 #include "backend/ref/loops.h"
 #include "backend/registry.h"
-#include "ops/persistent.h"
-#include "ops/update/copied.h"
 
 namespace vitrail {
 
@@ -18,40 +16,26 @@ std::string accepts_plain(const NodeView& node, const DeviceInfo&) {
   return {};
 }
 
-template <void (*kernel)(const KernelArgs&)>
-OpKernels row(std::string_view op) {
-  return {op, {{.name = "ref", .declines = accepts_plain, .prepare = unprepared(ref::in_double<kernel>)}}};
-}
-
-// The row of a kernel that computes on values in their own types, without conversion to double.
-OpKernels as_it_is(std::string_view op, void (*kernel)(const KernelArgs&)) {
-  return {op, {{.name = "ref", .declines = accepts_plain, .prepare = unprepared(kernel)}}};
-}
-
-// An update that also writes a copy, one after the other.
-template <void (*update)(const KernelArgs&)>
-void copied(const KernelArgs& args) {
-  const OpPtr& op = static_cast<const CopiedUpdateOp&>(args.op).update();
-  update({*op, args.ins.first(args.ins.size() - 1), args.outs, args.scratch, args.context});
-  const TensorView pair[] = {args.ins.back(), args.ins[0]};
-  ref::copy_into({CopyIntoOp(), pair, {}, {}, args.context});
-}
-
 class RefBackend : public Backend {
  public:
   const char* name() const override { return "ref"; }
   const std::vector<OpKernels>& kernels() const override {
-#define VT_ROW(op) row<ref::op>(#op),
-#define VT_AS_IT_IS(op) as_it_is(#op, ref::op),
-    static const std::vector<OpKernels> list = {VT_REF_KERNELS(VT_ROW) VT_REF_COPIES(VT_AS_IT_IS)
-                                                    row<copied<ref::sgd_update>>("sgd_update+copy_into"),
-                                                row<copied<ref::adam_update>>("adam_update+copy_into"),
-                                                row<copied<ref::lion_update>>("lion_update+copy_into")};
+    static const std::vector<OpKernels> list = [] {
+      std::vector<OpKernels> all;
+#define VT_ADD(file) \
+  for (auto& row : ref::file##_kernels()) all.push_back(std::move(row));
+      VT_REF_FILES(VT_ADD)
+      return all;
+    }();
     return list;
   }
 };
 
 }  // namespace
+
+Kernel ref::loop(RunKernel run) {
+  return {.name = "ref", .declines = accepts_plain, .prepare = unprepared(run)};
+}
 
 const Backend& ref_backend() {
   static const RefBackend backend;
@@ -63,6 +47,7 @@ BackendEntry ref_entry() {
   BackendEntry row = cpu_entry();
   row.name = "ref";
   row.kernels = ref_backend;
+  row.is_reference = true;
   row.by_isa = false;
   row.types = {"f32", "bf16", "int8", "fp8", "tf32"};
   row.report = [] {

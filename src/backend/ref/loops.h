@@ -9,98 +9,47 @@
 
 namespace vitrail::ref {
 
+// The kernel of a row: it takes row-major values alone and reads its node at every launch.
+Kernel loop(RunKernel run);
 // Runs the kernel on f64 copies of every float input and output, and rounds what it wrote back to the
 // outputs' types.
-void run_converted(const KernelArgs& args, void (*kernel)(const KernelArgs&));
+void run_converted(const KernelArgs& args, RunKernel kernel);
 
-template <void (*kernel)(const KernelArgs&)>
-void in_double(const KernelArgs& args) {
-  run_converted(args, kernel);
+// The row of a kernel that computes in double, and of one that computes on values in their own types.
+template <typename Served, RunKernel kernel>
+OpKernels in_double() {
+  return row<Served>({loop([](const KernelArgs& args) { run_converted(args, kernel); })});
+}
+template <typename Served, RunKernel kernel>
+OpKernels as_it_is() {
+  return row<Served>({loop(kernel)});
 }
 
 // Computes the softmax weights of query i of image b and head h, for attention and its gradient. Returns the
 // logarithm of the sum by which they were divided.
 double softmax_weights(const AttentionGeometry& g, const double* q, const double* k, int64_t b, int64_t h,
                        int64_t i, std::vector<double>& weights);
+// Kernels that others end with, in double.
+void copy_into(const KernelArgs& args);
+void gelu(const KernelArgs& args);
+void sum_rows(const KernelArgs& args);
 
-// Every reference kernel that computes in double, by the name of its function and of its op: one line here
-// declares and registers it.
-#define VT_REF_KERNELS(X) \
-  X(linear)               \
-  X(linear_dx)            \
-  X(linear_dw)            \
-  X(patch_embed)          \
-  X(patch_embed_dw)       \
-  X(attention)            \
-  X(attention_probs)      \
-  X(attention_grad)       \
-  X(attention_bias_grad)  \
-  X(attention_sums)       \
-  X(attention_sums_grad)  \
-  X(layernorm)            \
-  X(layernorm_grad)       \
-  X(rmsnorm)              \
-  X(rmsnorm_grad)         \
-  X(qk_norm)              \
-  X(qk_norm_grad)         \
-  X(softmax)              \
-  X(softmax_grad)         \
-  X(gelu)                 \
-  X(gelu_grad)            \
-  X(gelu_slope)           \
-  X(gelu_slope_grad)      \
-  X(activate)             \
-  X(activate_grad)        \
-  X(tanh)                 \
-  X(tanh_grad)            \
-  X(bias)                 \
-  X(sum_rows)             \
-  X(scale)                \
-  X(scale_dw)             \
-  X(add)                  \
-  X(residual_rows)        \
-  X(average)              \
-  X(multiply)             \
-  X(scale_by)             \
-  X(cast)                 \
-  X(dropout)              \
-  X(cross_entropy)        \
-  X(cross_entropy_grad)   \
-  X(loss_sum)             \
-  X(concat_tokens)        \
-  X(sum_tokens)           \
-  X(select_token)         \
-  X(select_token_grad)    \
-  X(drop_tokens)          \
-  X(drop_tokens_grad)     \
-  X(mean_tokens)          \
-  X(mean_tokens_grad)     \
-  X(max_tokens)           \
-  X(max_tokens_grad)      \
-  X(sincos_positions)     \
-  X(accumulate)           \
-  X(copy_into)            \
-  X(square_sum)           \
-  X(step_control)         \
-  X(sgd_update)           \
-  X(adam_update)          \
-  X(lamb_update)          \
-  X(lamb_moments)         \
-  X(lamb_move)            \
-  X(lion_update)          \
-  X(ema_update)
+// The files with kernels, each of which lists its own: one line here declares and registers them.
+#define VT_REF_FILES(X) \
+  X(activate)           \
+  X(flat)               \
+  X(gemm_grads)         \
+  X(gemms)              \
+  X(images)             \
+  X(losses)             \
+  X(max_tokens)         \
+  X(rmsnorm)            \
+  X(row_grads)          \
+  X(rows)               \
+  X(tokens)             \
+  X(updates)
 
-// These compute on values in their own types, without conversion to double.
-#define VT_REF_COPIES(X) \
-  X(make_images)         \
-  X(load_param)          \
-  X(pack)                \
-  X(unpack)              \
-  X(slice)               \
-  X(join)
-
-#define VT_DECLARE(op) void op(const KernelArgs& args);
-VT_REF_KERNELS(VT_DECLARE)
-VT_REF_COPIES(VT_DECLARE)
+#define VT_DECLARE(file) std::vector<OpKernels> file##_kernels();
+VT_REF_FILES(VT_DECLARE)
 
 }  // namespace vitrail::ref

@@ -6,6 +6,7 @@
 #include "ops/cross_entropy.h"
 #include "ops/dropout.h"
 #include "ops/elementwise.h"
+#include "ops/persistent.h"
 
 namespace vitrail::ref {
 
@@ -50,8 +51,6 @@ void row_grad(LossKind kind, const double* x, const double* t, double dloss, int
   const double share = kind == LossKind::kSigmoidMean ? dloss / static_cast<double>(width) : dloss;
   for (int64_t i = 0; i < width; ++i) dx[i] = share * (stable_sigmoid(x[i]) - t[i]);
 }
-
-}  // namespace
 
 void cross_entropy(const KernelArgs& args) {
   const LossKind kind = static_cast<const CrossEntropyOp&>(args.op).loss();
@@ -119,8 +118,24 @@ void accumulate(const KernelArgs& args) {
     args.ins[0].as<double>()[i] += args.ins[1].as<double>()[i];
 }
 
+}  // namespace
+
 void copy_into(const KernelArgs& args) {
   std::copy_n(args.ins[1].as<double>(), args.ins[1].desc().elems(), args.ins[0].as<double>());
+}
+
+std::vector<OpKernels> losses_kernels() {
+  return {
+      in_double<CrossEntropyOp, cross_entropy>(),
+      in_double<CrossEntropyGradOp, cross_entropy_grad>(),
+      in_double<LossSumOp, loss_sum>(),
+      in_double<DropoutOp, dropout>(),
+      in_double<MultiplyOp, multiply>(),
+      in_double<ScaleByOp, scale_by>(),
+      in_double<CastOp, cast>(),
+      in_double<AccumulateOp, accumulate>(),
+      in_double<CopyIntoOp, copy_into>(),
+  };
 }
 
 }  // namespace vitrail::ref

@@ -31,8 +31,6 @@ void each_column(const TensorView& view, int64_t first, F&& f) {
       f(Column{view.as<double>() + b * tokens * width + d, first, tokens, width}, b * width + d);
 }
 
-}  // namespace
-
 void max_tokens(const KernelArgs& args) {
   double* y = args.outs[0].as<double>();
   each_column(args.ins[0], static_cast<const MaxTokensOp&>(args.op).first(),
@@ -53,6 +51,15 @@ void max_tokens_grad(const KernelArgs& args) {
                 for (int64_t n = column.first; n < column.tokens; ++n)
                   if (is_top(n)) own[n * column.stride] = dy[at] / static_cast<double>(count);
               });
+}
+
+}  // namespace
+
+std::vector<OpKernels> max_tokens_kernels() {
+  return {
+      in_double<MaxTokensOp, max_tokens>(),
+      in_double<MaxTokensGradOp, max_tokens_grad>(),
+  };
 }
 
 }  // namespace vitrail::ref

@@ -16,8 +16,6 @@ double inverse_root(const double* x, int64_t width, double eps) {
   return 1.0 / std::sqrt(squares / static_cast<double>(width) + eps);
 }
 
-}  // namespace
-
 void rmsnorm(const KernelArgs& args) {
   const double eps = static_cast<const RmsnormOp&>(args.op).eps(), *weight = args.ins[1].as<double>();
   const int64_t width = args.ins[1].desc().elems(), rows = args.ins[0].desc().elems() / width;
@@ -47,6 +45,15 @@ void rmsnorm_grad(const KernelArgs& args) {
       if (dweight) dweight[i] += dy[i] * x[i] * inverse;
     }
   }
+}
+
+}  // namespace
+
+std::vector<OpKernels> rmsnorm_kernels() {
+  return {
+      in_double<RmsnormOp, rmsnorm>(),
+      in_double<RmsnormGradOp, rmsnorm_grad>(),
+  };
 }
 
 }  // namespace vitrail::ref

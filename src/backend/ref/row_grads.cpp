@@ -4,10 +4,14 @@
 #include <vector>
 
 #include "backend/ref/loops.h"
+#include "ops/bias.h"
+#include "ops/elementwise.h"
 #include "ops/gelu.h"
 #include "ops/gelu_slope.h"
 #include "ops/layernorm.h"
 #include "ops/qk_norm.h"
+#include "ops/scale.h"
+#include "ops/softmax.h"
 
 namespace vitrail::ref {
 
@@ -65,8 +69,6 @@ double gelu_tanh_slope(double x) {
   const double root = std::sqrt(2.0 / M_PI), t = std::tanh(root * (x + 0.044715 * x * x * x));
   return 0.5 * (1.0 + t) + 0.5 * x * (1.0 - t * t) * root * (1.0 + 3 * 0.044715 * x * x);
 }
-
-}  // namespace
 
 void layernorm_grad(const KernelArgs& args) {
   const auto& op = static_cast<const LayernormGradOp&>(args.op);
@@ -140,6 +142,15 @@ void tanh_grad(const KernelArgs& args) {
   map_grad(args, [](double y, double dy) { return dy * (1.0 - y * y); });
 }
 
+void scale_dw(const KernelArgs& args) {
+  const double *x = args.ins[0].as<double>(), *dy = args.ins[1].as<double>();
+  double* sum = zeroed(args, 0);
+  const int64_t width = args.outs[0].desc().elems();
+  for (int64_t i = 0, count = args.ins[0].desc().elems(); i < count; ++i) sum[i % width] += x[i] * dy[i];
+}
+
+}  // namespace
+
 void sum_rows(const KernelArgs& args) {
   const double* x = args.ins[0].as<double>();
   double* sum = zeroed(args, 0);
@@ -147,11 +158,18 @@ void sum_rows(const KernelArgs& args) {
   for (int64_t i = 0, count = args.ins[0].desc().elems(); i < count; ++i) sum[i % width] += x[i];
 }
 
-void scale_dw(const KernelArgs& args) {
-  const double *x = args.ins[0].as<double>(), *dy = args.ins[1].as<double>();
-  double* sum = zeroed(args, 0);
-  const int64_t width = args.outs[0].desc().elems();
-  for (int64_t i = 0, count = args.ins[0].desc().elems(); i < count; ++i) sum[i % width] += x[i] * dy[i];
+std::vector<OpKernels> row_grads_kernels() {
+  return {
+      in_double<LayernormGradOp, layernorm_grad>(),
+      in_double<QkNormGradOp, qk_norm_grad>(),
+      in_double<SoftmaxGradOp, softmax_grad>(),
+      in_double<GeluGradOp, gelu_grad>(),
+      in_double<GeluSlopeOp, gelu_slope>(),
+      in_double<GeluSlopeGradOp, gelu_slope_grad>(),
+      in_double<TanhGradOp, tanh_grad>(),
+      in_double<SumRowsOp, sum_rows>(),
+      in_double<ScaleDwOp, scale_dw>(),
+  };
 }
 
 }  // namespace vitrail::ref

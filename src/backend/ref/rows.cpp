@@ -3,10 +3,14 @@
 #include <cmath>
 
 #include "backend/ref/loops.h"
+#include "ops/bias.h"
+#include "ops/elementwise.h"
 #include "ops/gelu.h"
 #include "ops/layernorm.h"
 #include "ops/qk_norm.h"
 #include "ops/residual_rows.h"
+#include "ops/scale.h"
+#include "ops/softmax.h"
 
 namespace vitrail::ref {
 
@@ -46,8 +50,6 @@ double gelu_erf(double x) {
 double gelu_tanh(double x) {
   return 0.5 * x * (1.0 + std::tanh(std::sqrt(2.0 / M_PI) * (x + 0.044715 * x * x * x)));
 }
-
-}  // namespace
 
 void layernorm(const KernelArgs& args) {
   const double eps = static_cast<const LayernormOp&>(args.op).eps();
@@ -101,10 +103,6 @@ void softmax(const KernelArgs& args) {
   }
 }
 
-void gelu(const KernelArgs& args) {
-  const bool tanh_form = static_cast<const GeluOp&>(args.op).tanh_form();
-  map_one(args, [&](double x) { return tanh_form ? gelu_tanh(x) : gelu_erf(x); });
-}
 void tanh(const KernelArgs& args) {
   map_one(args, [](double x) { return std::tanh(x); });
 }
@@ -119,6 +117,28 @@ void add(const KernelArgs& args) {
 }
 void average(const KernelArgs& args) {
   map_two(args, [](double a, double b) { return 0.5 * (a + b); });
+}
+
+}  // namespace
+
+void gelu(const KernelArgs& args) {
+  const bool tanh_form = static_cast<const GeluOp&>(args.op).tanh_form();
+  map_one(args, [&](double x) { return tanh_form ? gelu_tanh(x) : gelu_erf(x); });
+}
+
+std::vector<OpKernels> rows_kernels() {
+  return {
+      in_double<LayernormOp, layernorm>(),
+      in_double<ResidualRowsOp, residual_rows>(),
+      in_double<QkNormOp, qk_norm>(),
+      in_double<SoftmaxOp, softmax>(),
+      in_double<GeluOp, gelu>(),
+      in_double<TanhOp, tanh>(),
+      in_double<BiasOp, bias>(),
+      in_double<ScaleOp, scale>(),
+      in_double<AddOp, add>(),
+      in_double<AverageOp, average>(),
+  };
 }
 
 }  // namespace vitrail::ref

@@ -4,10 +4,13 @@
 
 #include "backend/ref/loops.h"
 #include "ops/concat_tokens.h"
+#include "ops/persistent.h"
 #include "ops/pool_tokens.h"
 #include "ops/sincos_positions.h"
 
 namespace vitrail::ref {
+
+namespace {
 
 void concat_tokens(const KernelArgs& args) {
   const Shape& out_shape = args.outs[0].shape();
@@ -107,6 +110,23 @@ void sum_tokens(const KernelArgs& args) {
 void load_param(const KernelArgs& args) {
   convert_floats(args.ins[0].data(), args.ins[0].dtype(), args.outs[0].data(), args.outs[0].dtype(),
                  static_cast<size_t>(args.ins[0].desc().elems()));
+}
+
+}  // namespace
+
+std::vector<OpKernels> tokens_kernels() {
+  return {
+      in_double<ConcatTokensOp, concat_tokens>(),
+      in_double<SelectTokenOp, select_token>(),
+      in_double<DropTokensOp, drop_tokens>(),
+      in_double<MeanTokensOp, mean_tokens>(),
+      in_double<SincosPositionsOp, sincos_positions>(),
+      in_double<SelectTokenGradOp, select_token_grad>(),
+      in_double<MeanTokensGradOp, mean_tokens_grad>(),
+      in_double<DropTokensGradOp, drop_tokens_grad>(),
+      in_double<SumTokensOp, sum_tokens>(),
+      as_it_is<LoadParamOp, load_param>(),
+  };
 }
 
 }  // namespace vitrail::ref

@@ -6,7 +6,9 @@
 #include "backend/ref/loops.h"
 #include "ops/update/adam.h"
 #include "ops/update/control.h"
+#include "ops/update/copied.h"
 #include "ops/update/ema.h"
+#include "ops/update/lamb.h"
 #include "ops/update/lamb_parts.h"
 #include "ops/update/lion.h"
 #include "ops/update/sgd.h"
@@ -38,8 +40,6 @@ struct Update {
 void blend(double* mean, double beta, double value) {
   *mean = beta * *mean + (1 - beta) * value;
 }
-
-}  // namespace
 
 void square_sum(const KernelArgs& args) {
   double total = 0;
@@ -165,6 +165,32 @@ void ema_update(const KernelArgs& args) {
   double* ema = args.ins[0].as<double>();
   for (int64_t i = 0, count = args.ins[0].desc().elems(); i < count; ++i)
     blend(&ema[i], d, args.ins[1].as<double>()[i]);
+}
+
+// An update that also writes a copy, one after the other.
+template <typename Served, RunKernel update>
+OpKernels copied() {
+  static constexpr RunKernel both = [](const KernelArgs& args) {
+    const OpPtr& op = static_cast<const CopiedUpdateOp&>(args.op).update();
+    update({*op, args.ins.first(args.ins.size() - 1), args.outs, args.scratch, args.context});
+    const TensorView pair[] = {args.ins.back(), args.ins[0]};
+    copy_into({CopyIntoOp(), pair, {}, {}, args.context});
+  };
+  const RunKernel in_doubles = [](const KernelArgs& args) { run_converted(args, both); };
+  return {CopiedUpdateOp::kind_of(Served::kKind), {loop(in_doubles)}};
+}
+
+}  // namespace
+
+std::vector<OpKernels> updates_kernels() {
+  return {
+      in_double<SquareSumOp, square_sum>(),   in_double<StepControlOp, step_control>(),
+      in_double<SgdUpdateOp, sgd_update>(),   in_double<AdamUpdateOp, adam_update>(),
+      in_double<LambUpdateOp, lamb_update>(), in_double<LambMomentsOp, lamb_moments>(),
+      in_double<LambMoveOp, lamb_move>(),     in_double<LionUpdateOp, lion_update>(),
+      in_double<EmaUpdateOp, ema_update>(),   copied<SgdUpdateOp, sgd_update>(),
+      copied<AdamUpdateOp, adam_update>(),    copied<LionUpdateOp, lion_update>(),
+  };
 }
 
 }  // namespace vitrail::ref

@@ -9,10 +9,8 @@ namespace vitrail {
 
 class CopiedUpdateOp : public Op {
  public:
-  explicit CopiedUpdateOp(OpPtr update)
-      : update_(std::move(update)), kind_(std::string(update_->kind()) + std::string(kSuffix)) {}
+  explicit CopiedUpdateOp(OpPtr update) : update_(std::move(update)), kind_(kind_of(update_->kind())) {}
 
-  static constexpr std::string_view kSuffix = "+copy_into";
   std::string_view kind() const override { return kind_; }  // "adam_update+copy_into"
   std::vector<TensorDesc> infer(DescSpan ins) const override {
     VT_CHECK(ins.size() > 1, "%s: no copy to write", kind_.c_str());
@@ -33,6 +31,9 @@ class CopiedUpdateOp : public Op {
   }
 
   const OpPtr& update() const { return update_; }
+  static std::string kind_of(std::string_view update) {
+    return std::string(update) + "+" + std::string(CopyIntoOp::kKind);
+  }
 
  private:
   OpPtr update_;

@@ -80,15 +80,15 @@ Prepared prepare_grad(const NodeView& node, const DeviceInfo& device) {
 
 std::vector<OpKernels> attention_kernels() {
   return {
-      {"attention",
-       {{.name = "blocked online softmax",
-         .declines = declines_unless_f32,
-         .prepare = prepare_forward<attention_scratch, parallel_attention>}}},
-      {"attention_probs",
-       {{.name = "products and softmax rows",
-         .declines = declines_unless_f32,
-         .prepare = prepare_forward<attention_probs_scratch, parallel_attention_probs>}}},
-      {"attention_grad", {{.name = "blocks of queries", .declines = declines_grad, .prepare = prepare_grad}}},
+      row<AttentionOp>({{.name = "blocked online softmax",
+                         .declines = declines_unless_f32,
+                         .prepare = prepare_forward<attention_scratch, parallel_attention>}}),
+      row<AttentionProbsOp>(
+          {{.name = "products and softmax rows",
+            .declines = declines_unless_f32,
+            .prepare = prepare_forward<attention_probs_scratch, parallel_attention_probs>}}),
+      row<AttentionGradOp>(
+          {{.name = "blocks of queries", .declines = declines_grad, .prepare = prepare_grad}}),
   };
 }
 

@@ -38,7 +38,7 @@ std::string declines_first_attention(const NodeView& node, const DeviceInfo& dev
 Prepared prepare_first_attention(const NodeView& node, const DeviceInfo& device) {
   const GemmNode p = parse_gemm(node.op);
   const FirstAttentionArgs sizes = sizes_of(p, node.ins, node.outs[0]);
-  const ScratchNeed need = first_attention_scratch(isa_of(device), sizes, p.norm != nullptr);
+  const ScratchNeed need = first_attention_scratch(isa_of(device), sizes, p.norm.has_value());
   return {need.total(device.threads), [p, sizes](const KernelArgs& args) {
             FirstAttentionArgs attention = sizes;
             attention.x = args.ins[p.x].as<float>();

@@ -4,8 +4,11 @@
 
 #include "backend/cpu/launch.h"
 #include "backend/cpu/tiles.h"
+#include "ops/bias.h"
 #include "ops/elementwise.h"
 #include "ops/gelu.h"
+#include "ops/persistent.h"
+#include "ops/scale.h"
 
 namespace vitrail::cpu {
 
@@ -29,10 +32,16 @@ Prepared prepare_with_row(const NodeView& node, const DeviceInfo&) {
           }};
 }
 
-Prepared prepare_add(const NodeView& node, const DeviceInfo&) {
-  return {0, [count = node.ins[0].elems()](const KernelArgs& args) {
-            parallel_add(context_of(args), args.ins[0].as<float>(), args.ins[1].as<float>(), count,
-                         args.outs[0].as<float>());
+template <MapFunction ElementwiseTable::*function>
+Prepared prepare_map(const NodeView& node, const DeviceInfo&) {
+  const bool two = node.ins.size() > 1;
+  return {0, [two, all = node.ins[0].elems()](const KernelArgs& args) {
+            const CpuContext context = context_of(args);
+            const float *a = args.ins[0].as<float>(), *b = two ? args.ins[1].as<float>() : nullptr;
+            float* y = args.outs[0].as<float>();
+            spread_rows(context, all, 1, [&](int64_t first, int64_t count) {
+              (context.isa.*function)(a + first, two ? b + first : nullptr, count, y + first);
+            });
           }};
 }
 
@@ -77,17 +86,6 @@ Prepared prepare_gelu_grad(const NodeView& node, const DeviceInfo&) {
           }};
 }
 
-Prepared prepare_tanh_grad(const NodeView& node, const DeviceInfo&) {
-  return {0, [all = node.ins[0].elems()](const KernelArgs& args) {
-            const CpuContext context = context_of(args);
-            const float *y = args.ins[0].as<float>(), *dy = args.ins[1].as<float>();
-            float* dx = args.outs[0].as<float>();
-            spread_rows(context, all, 1, [&](int64_t first, int64_t count) {
-              context.isa.tanh_grad(y + first, dy + first, count, dx + first);
-            });
-          }};
-}
-
 // Declines a node that also sums over rows: on the CPU these sums are nodes of their own.
 std::string declines_row_sums(const NodeView& node, const DeviceInfo& device) {
   return node.outs.size() > 1 ? kNoRowSums : declines_unless_f32(node, device);
@@ -96,17 +94,15 @@ std::string declines_row_sums(const NodeView& node, const DeviceInfo& device) {
 }  // namespace
 
 std::vector<OpKernels> elementwise_kernels() {
-  return {
-      {"gelu", {rows_kernel(prepare_gelu)}},
-      {"bias", {rows_kernel(prepare_with_row<parallel_add_row>)}},
-      {"scale", {rows_kernel(prepare_with_row<parallel_scale_row>)}},
-      {"add", {rows_kernel(prepare_add)}},
-      {"multiply", {rows_kernel(prepare_multiply)}},
-      {"scale_by", {rows_kernel(prepare_scale_by, declines_scale_by)}},
-      {"accumulate", {rows_kernel(prepare_accumulate)}},
-      {"gelu_grad", {rows_kernel(prepare_gelu_grad, declines_row_sums)}},
-      {"tanh_grad", {rows_kernel(prepare_tanh_grad)}},
-  };
+  return {row<GeluOp>({rows_kernel(prepare_gelu)}),
+          row<BiasOp>({rows_kernel(prepare_with_row<parallel_add_row>)}),
+          row<ScaleOp>({rows_kernel(prepare_with_row<parallel_scale_row>)}),
+          row<MultiplyOp>({rows_kernel(prepare_multiply)}),
+          row<ScaleByOp>({rows_kernel(prepare_scale_by, declines_scale_by)}),
+          row<AccumulateOp>({rows_kernel(prepare_accumulate)}),
+          row<GeluGradOp>({rows_kernel(prepare_gelu_grad, declines_row_sums)}),
+#define VT_MAP_ROW(op, function) row<op>({rows_kernel(prepare_map<&ElementwiseTable::function>)}),
+          VT_MAPS(VT_MAP_ROW)};
 }
 
 }  // namespace vitrail::cpu

@@ -5,6 +5,7 @@
 
 #include "backend/cpu/launch.h"
 #include "backend/cpu/tiles.h"
+#include "ops/concat_tokens.h"
 #include "ops/dropout.h"
 #include "ops/pool_tokens.h"
 
@@ -166,7 +167,7 @@ class Runs {
 
 // Drops whole images, or elements.
 struct Dropout {
-  const DropoutOp& op;
+  DropoutOp op;
   Images images;
   int64_t offset;  // of the first image in the batch
   Runs runs;
@@ -228,13 +229,13 @@ Prepared prepare_dropout(const NodeView& node, const DeviceInfo&) {
 std::vector<OpKernels> token_kernels() {
   constexpr const char* kCopy = "parallel copy";
   return {
-      {"dropout", {kernel("vector hashes", prepare_dropout, declines_dropout)}},
-      {"concat_tokens", {kernel(kCopy, prepare_concat_tokens)}},
-      {"select_token", {kernel(kCopy, prepare_select_token)}},
-      {"drop_tokens", {kernel(kCopy, prepare_drop_tokens)}},
-      {"select_token_grad", {kernel(kCopy, prepare_select_token_grad)}},
-      {"drop_tokens_grad", {kernel(kCopy, prepare_drop_tokens_grad)}},
-      {"mean_tokens_grad", {rows_kernel(prepare_mean_tokens_grad)}},
+      row<DropoutOp>({kernel("vector hashes", prepare_dropout, declines_dropout)}),
+      row<ConcatTokensOp>({kernel(kCopy, prepare_concat_tokens)}),
+      row<SelectTokenOp>({kernel(kCopy, prepare_select_token)}),
+      row<DropTokensOp>({kernel(kCopy, prepare_drop_tokens)}),
+      row<SelectTokenGradOp>({kernel(kCopy, prepare_select_token_grad)}),
+      row<DropTokensGradOp>({kernel(kCopy, prepare_drop_tokens_grad)}),
+      row<MeanTokensGradOp>({rows_kernel(prepare_mean_tokens_grad)}),
   };
 }
 

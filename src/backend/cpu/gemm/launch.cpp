@@ -59,7 +59,7 @@ struct SizedGemm {
   size_t scratch_bytes(const DeviceInfo& device) const {
     const IsaKernels& isa = isa_of(device);
     const ScratchNeed need = p.is_patch_embed ? patch_embed_scratch(isa, patches)
-                                              : linear_scratch(isa, e.m, e.n, e.k, p.norm != nullptr);
+                                              : linear_scratch(isa, e.m, e.n, e.k, p.norm.has_value());
     return need.total(device.threads);
   }
   void run(const KernelArgs& args, const CpuContext& context, const float* packed) const {
@@ -136,7 +136,8 @@ Prepared prepare_input_grad(const NodeView& node, const DeviceInfo& device) {
   const IsaKernels& isa = isa_of(device);
   const size_t bytes = padded_bytes(isa.packed_elems(e.k, e.n));
   const GeluGradOp* gelu = gelu_after_dx(node.op);
-  const auto run = [e, bytes, gelu](const KernelArgs& args) {
+  const Activation act = gelu ? activation_of(gelu->tanh_form()) : Activation::kNone;
+  const auto run = [e, bytes, act](const KernelArgs& args) {
     const CpuContext context = context_of(args);
     auto* packed = reinterpret_cast<float*>(context.scratch.data());
     parallel_pack_matrix(context, args.ins[1].as<float>(), e.n, e.k, packed);
@@ -151,8 +152,8 @@ Prepared prepare_input_grad(const NodeView& node, const DeviceInfo& device) {
                             .norm = {},
                             .epilogue = {}};
     const CpuContext rest = past(context, bytes);
-    if (!gelu) return parallel_linear(rest, linear);
-    parallel_linear_activate_grad(rest, linear, activation_of(gelu->tanh_form()), args.ins[2].as<float>());
+    if (act == Activation::kNone) return parallel_linear(rest, linear);
+    parallel_linear_activate_grad(rest, linear, act, args.ins[2].as<float>());
   };
   return {bytes + linear_scratch(isa, e.m, e.k, e.n, false).total(device.threads), run};
 }

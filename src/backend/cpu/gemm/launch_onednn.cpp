@@ -28,7 +28,7 @@ std::string declines_onednn(const NodeView& node, const DeviceInfo& device) {
 Prepared prepare_onednn(const NodeView& node, const DeviceInfo& device) {
   const GemmNode p = parse_gemm(node.op);
   const MatmulExtents e = gemm_extents(p, node.ins[p.x].shape, node.ins[p.weight].shape);
-  const ScratchNeed need = library_linear_scratch(isa_of(device), e.m, e.n, e.k, p.norm != nullptr);
+  const ScratchNeed need = library_linear_scratch(isa_of(device), e.m, e.n, e.k, p.norm.has_value());
   return {need.total(device.threads), [p, e](const KernelArgs& args) {
             parallel_library_linear(context_of(args), onednn(), linear_args(args, p, e),
                                     args.ins[p.weight].as<float>());

@@ -66,7 +66,7 @@ Prepared prepare_lowp(const NodeView& node, const DeviceInfo& device) {
   const GemmNode p = parse_gemm(node.op);
   const MatmulExtents e = extents_of(node, p);
   const ScratchNeed need =
-      lowp_linear_scratch(lowp_of(isa_of(device), p.arithmetic), e.m, e.n, e.k, p.norm != nullptr);
+      lowp_linear_scratch(lowp_of(isa_of(device), p.arithmetic), e.m, e.n, e.k, p.norm.has_value());
   return {need.total(device.threads), [p, e](const KernelArgs& args) {
             const CpuContext context = context_of(args);
             parallel_lowp_linear(context, lowp_of(context.isa, p.arithmetic), linear_args(args, p, e),

@@ -5,7 +5,9 @@
 #include "backend/cpu/launch.h"
 #include "backend/cpu/lowp/convert.h"
 #include "backend/cpu/tiles.h"
+#include "ops/elementwise.h"
 #include "ops/fused.h"
+#include "ops/persistent.h"
 
 namespace vitrail::cpu {
 
@@ -36,9 +38,8 @@ bool rounds_between_members(const NodeView& node) {
 
 // The kernel that accepts the node in f32; null: none.
 const Kernel* f32_kernel(const Op& op, DescSpan ins, DescSpan outs, const DeviceInfo& device) {
-  const bool fused = dynamic_cast<const FusedOp*>(&op) != nullptr;
   for (const OpKernels& row : f32_kernels()) {
-    if (row.op != (fused ? "fused" : op.kind())) continue;
+    if (row.op != row_name(op)) continue;
     for (const Kernel& kernel : row.kernels)
       if (kernel.declines({op, ins, outs}, device).empty()) return &kernel;
   }
@@ -153,8 +154,8 @@ Kernel widened() {
 
 std::vector<OpKernels> convert_kernels() {
   return {
-      {"cast", {kernel("parallel copy", prepare_cast, declines_cast)}},
-      {"copy_into", {kernel("parallel copy", prepare_copy_into, declines_copy_into)}},
+      row<CastOp>({kernel("parallel copy", prepare_cast, declines_cast)}),
+      row<CopyIntoOp>({kernel("parallel copy", prepare_copy_into, declines_copy_into)}),
   };
 }
 

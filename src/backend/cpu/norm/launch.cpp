@@ -9,6 +9,7 @@
 #include "ops/layernorm.h"
 #include "ops/qk_norm.h"
 #include "ops/residual_rows.h"
+#include "ops/softmax.h"
 
 namespace vitrail::cpu {
 
@@ -39,7 +40,7 @@ Prepared prepare_layernorm(const NodeView& node, const DeviceInfo&) {
 // The members take turns on a few rows at a time, which stay in the nearest cache: the bits are those of one
 // after another over all rows.
 struct ResidualRows {
-  const ResidualRowsOp& op;
+  ResidualRowsOp op;
   int64_t width, rows, few;
 
   void operator()(const KernelArgs& args) const {
@@ -163,12 +164,12 @@ std::string declines_row_sums(const NodeView& node, const DeviceInfo& device) {
 
 std::vector<OpKernels> norm_kernels() {
   return {
-      {"layernorm", {rows_kernel(prepare_layernorm)}},
-      {"residual_rows", {rows_kernel(prepare_residual_rows)}},
-      {"qk_norm", {rows_kernel(prepare_qk_norm)}},
-      {"softmax", {rows_kernel(prepare_softmax)}},
-      {"layernorm_grad", {rows_kernel(prepare_layernorm_grad, declines_row_sums)}},
-      {"qk_norm_grad", {rows_kernel(prepare_qk_norm_grad)}},
+      row<LayernormOp>({rows_kernel(prepare_layernorm)}),
+      row<ResidualRowsOp>({rows_kernel(prepare_residual_rows)}),
+      row<QkNormOp>({rows_kernel(prepare_qk_norm)}),
+      row<SoftmaxOp>({rows_kernel(prepare_softmax)}),
+      row<LayernormGradOp>({rows_kernel(prepare_layernorm_grad, declines_row_sums)}),
+      row<QkNormGradOp>({rows_kernel(prepare_qk_norm_grad)}),
   };
 }
 

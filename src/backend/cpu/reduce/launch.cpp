@@ -1,16 +1,20 @@
 // Launches of the gradients of parameters: GEMMs and sums over rows that are written, or added to the
 // parameter's gradient sum where a fused node ends in accumulate.
 #include <algorithm>
+#include <functional>
 
 #include "backend/cpu/gemm/gemm.h"
 #include "backend/cpu/gemm/gemm_node.h"
 #include "backend/cpu/launch.h"
 #include "backend/cpu/reduce/reduce.h"
+#include "ops/bias.h"
 #include "ops/concat_tokens.h"
 #include "ops/fused.h"
 #include "ops/linear.h"
+#include "ops/patch_embed.h"
 #include "ops/persistent.h"
 #include "ops/pool_tokens.h"
+#include "ops/scale.h"
 
 namespace vitrail::cpu {
 
@@ -36,84 +40,79 @@ Sum parse_sum(const Op& op, size_t inputs) {
   return {members[0].op.get(), inputs_of(members[0]), members[1].sources[0].input()};
 }
 
-// The sizes of one kind of sum, from the shapes of its inputs and of its target.
-struct Extents {
+// A sum about to be prepared: what is known of its node, and the shape of what it is written or added to.
+struct SumNode {
+  const Op& op;
   std::vector<Shape> ins;
   Shape out;
-};
-struct Target {
-  float* data;
   bool add;
+  const IsaKernels& isa;
 };
+// The addresses of one launch; y is null for a sum of one input.
+struct SumAddresses {
+  const float *x, *y;
+  float* out;
+};
+struct PreparedSum {
+  ScratchNeed scratch;
+  std::function<void(const CpuContext&, const SumAddresses&)> run;
+};
+
+PreparedSum prepare_linear_dw(const SumNode& node) {
+  const MatmulExtents e = linear_dw_extents(node.ins[0], node.ins[1]);
+  return {weight_grad_scratch(node.isa, e.m, e.n, e.k, node.add),
+          [e, add = node.add](const CpuContext& context, const SumAddresses& at) {
+            parallel_weight_grad(context, {at.x, at.y, at.out, e.m, e.n, e.k, add});
+          }};
+}
+
+PreparedSum prepare_patch_embed_dw(const SumNode& node) {
+  const PatchEmbedArgs patches = patch_args(node.ins[0], node.out);
+  return {patch_weight_grad_scratch(node.isa, patches, node.add),
+          [patches, add = node.add](const CpuContext& context, const SumAddresses& at) {
+            PatchEmbedArgs args = patches;
+            args.image = at.x;
+            parallel_patch_weight_grad(context, args, at.y, at.out, add);
+          }};
+}
+
+// A sum over rows, of which the first begins `skipped` elements behind the input's address.
+PreparedSum prepare_rows(const RowSumArgs& sizes, int64_t skipped = 0) {
+  return {row_sum_scratch(sizes.rows, sizes.width),
+          [sizes, skipped](const CpuContext& context, const SumAddresses& at) {
+            RowSumArgs args = sizes;
+            args.x = at.x + skipped;
+            args.y = at.y;
+            args.out = at.out;
+            parallel_row_sum(context, args);
+          }};
+}
+
+PreparedSum prepare_row_sum(const SumNode& node) {
+  const int64_t width = node.out.elems();
+  return prepare_rows(
+      {.stride = width, .rows = node.ins[0].elems() / width, .width = width, .add = node.add});
+}
+
+PreparedSum prepare_token_sum(const SumNode& node) {
+  const int64_t batch = node.ins[0][0].local;
+  return prepare_rows(
+      {.stride = node.ins[0].elems() / batch, .rows = batch, .width = node.out.elems(), .add = node.add},
+      static_cast<const SumTokensOp&>(node.op).first() * node.ins[0][2].local);
+}
+
 struct SumKind {
-  std::string_view kind;
-  ScratchNeed (*scratch)(const IsaKernels&, const Op&, const Extents&, bool add);
-  void (*run)(const CpuContext&, const Op&, const Extents&, const std::vector<const float*>& ins, Target);
+  bool (*serves)(const Op&);
+  PreparedSum (*prepare)(const SumNode&);
 };
-
-RowSumArgs row_sum_args(const Extents& e) {
-  const int64_t width = e.out.elems();
-  return {.stride = width, .rows = e.ins[0].elems() / width, .width = width};
-}
-
-RowSumArgs token_sum_args(const Extents& e) {
-  const int64_t batch = e.ins[0][0].local;
-  return {.stride = e.ins[0].elems() / batch, .rows = batch, .width = e.out.elems()};
-}
-
-ScratchNeed scratch_of(const RowSumArgs& args) {
-  return row_sum_scratch(args.rows, args.width);
-}
-
-void run_row_sum(const CpuContext& context, RowSumArgs args, const float* x, const float* y, Target target) {
-  args.x = x;
-  args.y = y;
-  args.out = target.data;
-  args.add = target.add;
-  parallel_row_sum(context, args);
-}
-
-const SumKind kSums[] = {
-    {"linear_dw",
-     [](const IsaKernels& isa, const Op&, const Extents& s, bool add) {
-       const MatmulExtents e = linear_dw_extents(s.ins[0], s.ins[1]);
-       return weight_grad_scratch(isa, e.m, e.n, e.k, add);
-     },
-     [](const CpuContext& context, const Op&, const Extents& s, const std::vector<const float*>& ins,
-        Target to) {
-       const MatmulExtents e = linear_dw_extents(s.ins[0], s.ins[1]);
-       parallel_weight_grad(context, {ins[0], ins[1], to.data, e.m, e.n, e.k, to.add});
-     }},
-    {"patch_embed_dw",
-     [](const IsaKernels& isa, const Op&, const Extents& s, bool add) {
-       return patch_weight_grad_scratch(isa, patch_args(s.ins[0], s.out), add);
-     },
-     [](const CpuContext& context, const Op&, const Extents& s, const std::vector<const float*>& ins,
-        Target to) {
-       PatchEmbedArgs patches = patch_args(s.ins[0], s.out);
-       patches.image = ins[0];
-       parallel_patch_weight_grad(context, patches, ins[1], to.data, to.add);
-     }},
-    {"sum_rows",
-     [](const IsaKernels&, const Op&, const Extents& s, bool) { return scratch_of(row_sum_args(s)); },
-     [](const CpuContext& context, const Op&, const Extents& s, const std::vector<const float*>& ins,
-        Target to) { run_row_sum(context, row_sum_args(s), ins[0], nullptr, to); }},
-    {"scale_dw",
-     [](const IsaKernels&, const Op&, const Extents& s, bool) { return scratch_of(row_sum_args(s)); },
-     [](const CpuContext& context, const Op&, const Extents& s, const std::vector<const float*>& ins,
-        Target to) { run_row_sum(context, row_sum_args(s), ins[0], ins[1], to); }},
-    {"sum_tokens",
-     [](const IsaKernels&, const Op&, const Extents& s, bool) { return scratch_of(token_sum_args(s)); },
-     [](const CpuContext& context, const Op& op, const Extents& s, const std::vector<const float*>& ins,
-        Target to) {
-       const int64_t skipped = static_cast<const SumTokensOp&>(op).first() * s.ins[0][2].local;
-       run_row_sum(context, token_sum_args(s), ins[0] + skipped, nullptr, to);
-     }},
-};
+constexpr SumKind kSums[] = {{is<LinearDwOp>, prepare_linear_dw},
+                             {is<PatchEmbedDwOp>, prepare_patch_embed_dw},
+                             {is<SumRowsOp, ScaleDwOp>, prepare_row_sum},
+                             {is<SumTokensOp>, prepare_token_sum}};
 
 const SumKind* kind_of(const Sum& sum) {
-  for (const SumKind& row : kSums)
-    if (sum.op && sum.op->kind() == row.kind) return &row;
+  for (const SumKind& kind : kSums)
+    if (sum.op && kind.serves(*sum.op)) return &kind;
   return nullptr;
 }
 
@@ -124,15 +123,15 @@ std::string declines_sum(const NodeView& node, const DeviceInfo& device) {
 
 Prepared prepare_sum(const NodeView& node, const DeviceInfo& device) {
   const Sum sum = parse_sum(node.op, node.ins.size());
-  const SumKind& kind = *kind_of(sum);
-  Extents extents{{}, sum.target < 0 ? node.outs[0].shape : node.ins[sum.target].shape};
-  for (int i : sum.ins) extents.ins.push_back(node.ins[i].shape);
-  const ScratchNeed need = kind.scratch(isa_of(device), *sum.op, extents, sum.target >= 0);
-  return {need.total(device.threads), [sum, &kind, extents](const KernelArgs& args) {
-            const TensorView& target = sum.target < 0 ? args.outs[0] : args.ins[sum.target];
-            std::vector<const float*> ins;
-            for (int i : sum.ins) ins.push_back(args.ins[i].as<float>());
-            kind.run(context_of(args), *sum.op, extents, ins, {target.as<float>(), sum.target >= 0});
+  const int x = sum.ins[0], y = sum.ins.size() > 1 ? sum.ins[1] : -1, target = sum.target;
+  SumNode known{
+      *sum.op, {}, target < 0 ? node.outs[0].shape : node.ins[target].shape, target >= 0, isa_of(device)};
+  for (const int i : sum.ins) known.ins.push_back(node.ins[i].shape);
+  const PreparedSum prepared = kind_of(sum)->prepare(known);
+  return {prepared.scratch.total(device.threads), [=, run = prepared.run](const KernelArgs& args) {
+            run(context_of(args), {.x = args.ins[x].as<float>(),
+                                   .y = y < 0 ? nullptr : args.ins[y].as<float>(),
+                                   .out = (target < 0 ? args.outs[0] : args.ins[target]).as<float>()});
           }};
 }
 
@@ -165,11 +164,11 @@ Kernel chunked_sum() {
 
 std::vector<OpKernels> reduce_kernels() {
   return {
-      {"mean_tokens", {rows_kernel(prepare_mean_tokens)}},
-      {"patch_embed_dw", {chunked_sum()}},
-      {"sum_rows", {chunked_sum()}},
-      {"scale_dw", {chunked_sum()}},
-      {"sum_tokens", {chunked_sum()}},
+      row<MeanTokensOp>({rows_kernel(prepare_mean_tokens)}),
+      row<PatchEmbedDwOp>({chunked_sum()}),
+      row<SumRowsOp>({chunked_sum()}),
+      row<ScaleDwOp>({chunked_sum()}),
+      row<SumTokensOp>({chunked_sum()}),
   };
 }
 

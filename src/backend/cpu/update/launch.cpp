@@ -84,7 +84,7 @@ std::string declines_update(const NodeView& node, const DeviceInfo&) {
 // An update of type Op, run by `run` with the elements that the parameter has.
 template <typename Op, void (*run)(const KernelArgs&, const Op&, int64_t count)>
 Prepared prepare_update(const NodeView& node, const DeviceInfo&) {
-  return {0, [&op = static_cast<const Op&>(node.op), count = node.ins[0].elems()](const KernelArgs& args) {
+  return {0, [op = static_cast<const Op&>(node.op), count = node.ins[0].elems()](const KernelArgs& args) {
             run(args, op, count);
           }};
 }
@@ -211,12 +211,12 @@ Kernel update_kernel(PrepareNode prepare) {
 
 std::vector<OpKernels> update_kernels() {
   return {
-      {"square_sum", {kernel("chunks in double", prepare_square_sum, declines_square_sum)}},
-      {"sgd_update", {update_kernel(prepare_update<SgdUpdateOp, run_sgd_update>)}},
-      {"adam_update", {update_kernel(prepare_update<AdamUpdateOp, run_adam_update>)}},
-      {"lion_update", {update_kernel(prepare_update<LionUpdateOp, run_lion_update>)}},
-      {"lamb_update", {update_kernel(prepare_lamb_update)}},
-      {"ema_update", {update_kernel(prepare_update<EmaUpdateOp, run_ema_update>)}},
+      row<SquareSumOp>({kernel("chunks in double", prepare_square_sum, declines_square_sum)}),
+      row<SgdUpdateOp>({update_kernel(prepare_update<SgdUpdateOp, run_sgd_update>)}),
+      row<AdamUpdateOp>({update_kernel(prepare_update<AdamUpdateOp, run_adam_update>)}),
+      row<LionUpdateOp>({update_kernel(prepare_update<LionUpdateOp, run_lion_update>)}),
+      row<LambUpdateOp>({update_kernel(prepare_lamb_update)}),
+      row<EmaUpdateOp>({update_kernel(prepare_update<EmaUpdateOp, run_ema_update>)}),
   };
 }
 

@@ -76,15 +76,13 @@ void tanh_grad(const float* y, const float* dy, int64_t count, float* dx) {
           [&](Vec v, int64_t i, int64_t n) { return load_up_to(dy + i, n) * (set1(1.0f) - v * v); });
 }
 
-constinit const ElementwiseTable kElementwise = {
-    .activate = activate,
-    .add = add,
-    .add_row = add_row,
-    .scale_row = scale_row,
-    .multiply = multiply,
-    .drop_elements = drop_elements,
-    .activate_grad = activate_grad,
-    .tanh_grad = tanh_grad,
-};
+constinit const ElementwiseTable kElementwise = {.activate = activate,
+                                                 .add_row = add_row,
+                                                 .scale_row = scale_row,
+                                                 .multiply = multiply,
+                                                 .drop_elements = drop_elements,
+                                                 .activate_grad = activate_grad,
+#define VT_FILL_MAP(op, function) .function = (function),
+                                                 VT_MAPS(VT_FILL_MAP)};
 
 }  // namespace vitrail::cpu::VT_ISA
