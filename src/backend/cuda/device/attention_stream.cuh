@@ -4,7 +4,7 @@
 
 #include "backend/cuda/device/session.cuh"
 #include "backend/cuda/device/tensor_maps.cuh"
-#include "backend/cuda/device/wgmma_products.cuh"
+#include "backend/cuda/device/wgmma_gemms.cuh"
 
 namespace vitrail::cuda {
 

@@ -20,27 +20,27 @@ namespace vitrail::cuda {
   "k16.f32." type "." type " {"
 #define VT_A "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "l"(rows), "n"(kAdd), "n"(kTurned)
 
-#define VT_PRODUCT_16(type) \
+#define VT_WGMMA_16(type) \
   asm volatile(VT_HEAD("16", type, "%13") "%0, %1, %2, %3, %4, %5, %6, %7}, {%8, %9, %10, %11}, %12, " \
                                           "add, 1, 1, %14;\n}"                                       \
                : VT_F4(0), VT_F4(1)                                                                  \
                : VT_A)
-#define VT_PRODUCT_64(type)                                                                                \
+#define VT_WGMMA_64(type)                                                                                  \
   asm volatile(VT_HEAD("64", type, "%37") VT_30 "%30, %31}, {%32, %33, %34, %35}, %36, add, 1, 1, %38;\n}" \
                : VT_F16(0), VT_F16(4)                                                                      \
                : VT_A)
-#define VT_PRODUCT_80(type)                                                \
+#define VT_WGMMA_80(type)                                                  \
   asm volatile(VT_HEAD("80", type, "%45") VT_30                            \
                "%30, %31, %32, %33, %34, %35, %36, %37, %38, %39}, {%40, " \
                "%41, %42, %43}, %44, add, 1, 1, %46;\n}"                   \
                : VT_F16(0), VT_F16(4), VT_F4(8), VT_F4(9)                  \
                : VT_A)
-#define VT_PRODUCT_96(type) \
+#define VT_WGMMA_96(type) \
   asm volatile(VT_HEAD("96", type, "%53") VT_30 VT_TEN(3) "%40, %41, %42, %43, %44, %45, %46, %47}, {%48, " \
                                           "%49, %50, %51}, %52, add, 1, 1, %54;\n}"                      \
                : VT_F16(0), VT_F16(4), VT_F16(8)                                                         \
                : VT_A)
-#define VT_PRODUCT_128(type) \
+#define VT_WGMMA_128(type) \
   asm volatile(VT_HEAD("128", type, "%69") VT_30 VT_TEN(3) VT_TEN(4) VT_TEN(5) "%60, %61, %62, %63}, {%64, " \
                                            "%65, %66, %67}, %68, add, 1, 1, %70;\n}"                     \
                : VT_F16(0), VT_F16(4), VT_F16(8), VT_F16(12)                                             \
@@ -49,19 +49,19 @@ namespace vitrail::cuda {
 // d = a b for 16 terms, or d += the same; d has kEights x 8 columns. The rows of shared memory are b's
 // columns, or with kTurned its terms, of that many columns.
 template <typename T, bool kTurned, bool kAdd, int kEights>
-__device__ __forceinline__ void group_product(float (&d)[kEights][4], const uint32_t (&a)[4], uint64_t rows) {
+__device__ __forceinline__ void group_mma(float (&d)[kEights][4], const uint32_t (&a)[4], uint64_t rows) {
   constexpr bool kHalf = std::is_same_v<T, __half>;
   static_assert(kEights == 2 || kEights == 8 || kEights == 10 || kEights == 12 || kEights == 16);
-  if constexpr (kEights == 2 && kHalf) VT_PRODUCT_16("f16");
-  if constexpr (kEights == 2 && !kHalf) VT_PRODUCT_16("bf16");
-  if constexpr (kEights == 8 && kHalf) VT_PRODUCT_64("f16");
-  if constexpr (kEights == 8 && !kHalf) VT_PRODUCT_64("bf16");
-  if constexpr (kEights == 10 && kHalf) VT_PRODUCT_80("f16");
-  if constexpr (kEights == 10 && !kHalf) VT_PRODUCT_80("bf16");
-  if constexpr (kEights == 12 && kHalf) VT_PRODUCT_96("f16");
-  if constexpr (kEights == 12 && !kHalf) VT_PRODUCT_96("bf16");
-  if constexpr (kEights == 16 && kHalf) VT_PRODUCT_128("f16");
-  if constexpr (kEights == 16 && !kHalf) VT_PRODUCT_128("bf16");
+  if constexpr (kEights == 2 && kHalf) VT_WGMMA_16("f16");
+  if constexpr (kEights == 2 && !kHalf) VT_WGMMA_16("bf16");
+  if constexpr (kEights == 8 && kHalf) VT_WGMMA_64("f16");
+  if constexpr (kEights == 8 && !kHalf) VT_WGMMA_64("bf16");
+  if constexpr (kEights == 10 && kHalf) VT_WGMMA_80("f16");
+  if constexpr (kEights == 10 && !kHalf) VT_WGMMA_80("bf16");
+  if constexpr (kEights == 12 && kHalf) VT_WGMMA_96("f16");
+  if constexpr (kEights == 12 && !kHalf) VT_WGMMA_96("bf16");
+  if constexpr (kEights == 16 && kHalf) VT_WGMMA_128("f16");
+  if constexpr (kEights == 16 && !kHalf) VT_WGMMA_128("bf16");
 }
 
 #define VT_SHARED_16(type)                                                                               \
@@ -75,7 +75,7 @@ __device__ __forceinline__ void group_product(float (&d)[kEights][4], const uint
 
 // d = a rows^T for 16 terms, or d += the same, with both in shared memory.
 template <typename T, bool kAdd, int kEights>
-__device__ __forceinline__ void group_product(float (&d)[kEights][4], uint64_t a, uint64_t rows) {
+__device__ __forceinline__ void group_mma(float (&d)[kEights][4], uint64_t a, uint64_t rows) {
   constexpr bool kHalf = std::is_same_v<T, __half>;
   static_assert(kEights == 2 || kEights == 8);
   if constexpr (kEights == 2 && kHalf) VT_SHARED_16("f16");
@@ -86,11 +86,11 @@ __device__ __forceinline__ void group_product(float (&d)[kEights][4], uint64_t a
 
 #undef VT_SHARED_64
 #undef VT_SHARED_16
-#undef VT_PRODUCT_128
-#undef VT_PRODUCT_96
-#undef VT_PRODUCT_80
-#undef VT_PRODUCT_64
-#undef VT_PRODUCT_16
+#undef VT_WGMMA_128
+#undef VT_WGMMA_96
+#undef VT_WGMMA_80
+#undef VT_WGMMA_64
+#undef VT_WGMMA_16
 #undef VT_A
 #undef VT_HEAD
 #undef VT_F16
@@ -121,20 +121,20 @@ template <typename T, int kEights, int kSteps>
 __device__ __forceinline__ void start_dots(float (&d)[kEights][4], const uint32_t (&own)[kSteps][4],
                                            uint32_t rows, uint32_t panel) {
   const uint64_t b = group_rows(rows);
-  group_product<T, false, false>(d, own[0], b);
+  group_mma<T, false, false>(d, own[0], b);
 #pragma unroll
   for (int step = 1; step < kSteps; ++step)
-    group_product<T, false, true>(d, own[step], b + terms_at(step, panel));
+    group_mma<T, false, true>(d, own[step], b + terms_at(step, panel));
 }
 // The same with the group's 64 own rows in shared memory.
 template <typename T, int kSteps, int kEights>
 __device__ __forceinline__ void start_shared_dots(float (&d)[kEights][4], uint32_t own, uint32_t own_panel,
                                                   uint32_t rows, uint32_t panel) {
   const uint64_t a = group_rows(own), b = group_rows(rows);
-  group_product<T, false>(d, a, b);
+  group_mma<T, false>(d, a, b);
 #pragma unroll
   for (int step = 1; step < kSteps; ++step)
-    group_product<T, true>(d, a + terms_at(step, own_panel), b + terms_at(step, panel));
+    group_mma<T, true>(d, a + terms_at(step, own_panel), b + terms_at(step, panel));
 }
 // Starts d += weights rows, 16 rows for each of the weights' operands: all of them, or the first kUsed.
 template <typename T, int kUsed = 0, int kEights, int kSteps>
@@ -143,7 +143,7 @@ __device__ __forceinline__ void start_weigh(float (&d)[kEights][4], const uint32
   const uint64_t b = kEights > 8 ? group_columns(rows, panel) : group_rows(rows);
 #pragma unroll
   for (int step = 0; step < (kUsed > 0 ? kUsed : kSteps); ++step)
-    group_product<T, true, true>(d, weights[step], b + step * kNextRows);
+    group_mma<T, true, true>(d, weights[step], b + step * kNextRows);
 }
 
 // A place in a ring of kSlots tiles, and the parity of the round.
