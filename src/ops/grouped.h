@@ -16,7 +16,7 @@ class GroupedOp : public Op {
 
   explicit GroupedOp(std::vector<Part> parts);
 
-  std::string_view kind() const override { return kind_; }  // "many adam_update"
+  std::string_view kind() const override { return kind_; }  // "grouped adam_update"
   std::vector<TensorDesc> infer(DescSpan ins) const override;
   DimsRule dims() const override { return {kEveryDim}; }
   int64_t reduction_length(DescSpan ins) const override;
@@ -25,7 +25,7 @@ class GroupedOp : public Op {
   std::vector<int> updates() const override;
 
   const std::vector<Part>& parts() const { return parts_; }
-  static std::string kind_of(std::string_view part_kind) { return "many " + std::string(part_kind); }
+  static std::string kind_of(std::string_view part_kind) { return "grouped " + std::string(part_kind); }
 
  private:
   std::vector<Part> parts_;

@@ -7,6 +7,7 @@
 #include "base/file.h"
 #include "base/text.h"
 #include "base/values.h"
+#include "ops/grouped.h"
 #include "plan/device_file.h"
 #include "plan/device_reader.h"
 #include "plan/devices.h"
@@ -32,13 +33,22 @@ void require_type(const std::string& type, const std::string& path) {
     refuse_device(path, strf("%s is no type that is computed in", quoted(type).c_str()));
 }
 
+// Files of older versions say "many adam_update".
+std::string kind_of_curve(std::string kind) {
+  constexpr std::string_view kOld = "many ";
+  return kind.starts_with(kOld) ? GroupedOp::kind_of(kind.substr(kOld.size())) : kind;
+}
+
 void read_curves(const DeviceReader& all, DeviceFile& device) {
   if (!all.has("curves")) return;
   for (const Json& row : all.list("curves")) {
     const DeviceReader one{row, all.path, "curves."};
     one.only({"kind", "kernel", "type", "threads", "points"});
-    const CostCurve curve{
-        one.text("kind"), one.text("kernel"), one.text("type"), one.small("threads", kThreadBounds), {}};
+    const CostCurve curve{kind_of_curve(one.text("kind")),
+                          one.text("kernel"),
+                          one.text("type"),
+                          one.small("threads", kThreadBounds),
+                          {}};
     if (curve.kind.empty()) refuse_device(all.path, "a curve has no kind");
     require_type(curve.type, all.path);
     for (const Json& point : one.list("points")) {

@@ -37,8 +37,8 @@ bool every_kind(std::string_view) {
 TEST(GroupUpdates, MakesOneNodeOfEveryKindWhereItsFirstStood) {
   EXPECT_EQ(to_string(group_updates(two_updates(), every_kind)),
             "input control f64[Z6]\n"
-            "many sgd_update{2 parts}(w, grad/w, control, v, grad/v, control)  # many sgd_update\n"
-            "many copy_into{2 parts}(w@bf16, w, v@bf16, v)  # many copy_into\n");
+            "grouped sgd_update{2 parts}(w, grad/w, control, v, grad/v, control)  # grouped sgd_update\n"
+            "grouped copy_into{2 parts}(w@bf16, w, v@bf16, v)  # grouped copy_into\n");
 }
 
 TEST(JoinCopies, UpdatesWriteTheCopiesOfTheirParameters) {
@@ -82,7 +82,7 @@ TEST(GroupUpdates, LeavesOtherKindsAndSingleNodes) {
   const auto sgd_only = [](std::string_view kind) { return kind == "sgd_update"; };
   EXPECT_EQ(to_string(group_updates(two_updates(), sgd_only)),
             "input control f64[Z6]\n"
-            "many sgd_update{2 parts}(w, grad/w, control, v, grad/v, control)  # many sgd_update\n"
+            "grouped sgd_update{2 parts}(w, grad/w, control, v, grad/v, control)  # grouped sgd_update\n"
             "copy_into(w@bf16, w)  # w@bf16\n"
             "copy_into(v@bf16, v)  # v@bf16\n");
   Program one = two_updates();
@@ -96,8 +96,8 @@ TEST(GroupUpdates, UpdatesWithACopyAndWithoutAreOneNode) {
   program.nodes.pop_back();
   EXPECT_EQ(to_string(group_updates(join_copies(program, every_kind), every_kind)),
             "input control f64[Z6]\n"
-            "many sgd_update+copy_into{2 parts}(w, grad/w, control, w@bf16, v, grad/v, control)  "
-            "# many sgd_update+copy_into\n");
+            "grouped sgd_update+copy_into{2 parts}(w, grad/w, control, w@bf16, v, grad/v, control)  "
+            "# grouped sgd_update+copy_into\n");
 }
 
 TEST(GroupUpdates, TheWorkAndWhatIsUpdatedStay) {
@@ -116,7 +116,7 @@ TEST(GroupUpdates, SumsAreAddedToWhereTheLastStood) {
   const auto sums = [](std::string_view kind) { return kind == "accumulate"; };
   EXPECT_THROW(group_updates(apart, sums), Error) << "what its members read is not there yet";
   const Program joined = group_updates(apart, sums, GroupAt::kLast);
-  EXPECT_EQ(joined.nodes.back().op->kind(), "many accumulate");
+  EXPECT_EQ(joined.nodes.back().op->kind(), "grouped accumulate");
   EXPECT_EQ(dynamic_cast<const GroupedOp&>(*joined.nodes.back().op).parts().size(),
             static_cast<size_t>(count_kinds(apart).at("accumulate")));
   EXPECT_FALSE(count_kinds(joined).contains("accumulate"));

@@ -79,7 +79,7 @@ TEST(Pipeline, NodesKeepTheirStepThroughEveryPass) {
   const Program fused = step_after("fuse", tiny_vit(2));
   EXPECT_EQ(step_of(fused, "blocks.1.mlp.fc1.dw"), ModelStep::kFc1);
   const Program grouped = step_after("group_updates", tiny_vit(2), {.traits = {.few_launches = true}});
-  EXPECT_EQ(step_of(grouped, "many accumulate"), ModelStep::kNone) << "it has sums of every step";
+  EXPECT_EQ(step_of(grouped, "grouped accumulate"), ModelStep::kNone) << "it has sums of every step";
 }
 
 TEST(Pipeline, ShowsEveryPassOfInferenceAndLastWhatRuns) {
