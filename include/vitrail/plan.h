@@ -9,6 +9,7 @@
 
 #include "vitrail/export.h"
 #include "vitrail/model.h"
+#include "vitrail/train.h"
 
 namespace vitrail {
 
@@ -22,9 +23,9 @@ struct MemoryItem {
 struct Plan {
   std::vector<MemoryItem> memory;  ///< rows that add up to peak_bytes
   uint64_t peak_bytes = 0;
-  uint64_t available_bytes = 0;  ///< free on the device now, or on the target
+  uint64_t available_bytes = 0;  ///< free on the device now, or on the target; of one rank, where some share
   bool fits = false;             ///< peak_bytes are available
-  int64_t batch = 0;             ///< images computed at once; for training, the micro-batch
+  int64_t batch = 0;             ///< images computed at once; for training, the micro-batch of one rank
   int64_t largest_batch = 0;     ///< the most that fits; 0: not even one image does
   int64_t parameters = 0;
   double flops = 0;                ///< FLOPs of one run, or of one training update
@@ -40,9 +41,11 @@ struct Plan {
 VITRAIL_API Plan plan_inference(const std::string& model, const ModelOptions& options = {},
                                 const std::string& target = {});
 
-/// Plans a training run: `config` is the path of a config file or JSON text. Where its data is missing, the
-/// classes of the model are assumed.
-VITRAIL_API Plan plan_training(const std::string& config, const std::string& device = "cpu",
+/// Plans a run as train() with these options would execute it, by the rank that needs most memory; `folder`
+/// and `resume` matter nothing. `config` is the path of a config file or JSON text; where its data is
+/// missing, the classes of the model are assumed. With one rank a mesh of the config is planned for as many
+/// as it names, each with the device for itself.
+VITRAIL_API Plan plan_training(const std::string& config, const TrainOptions& options = {},
                                const std::string& target = {});
 
 }  // namespace vitrail

@@ -29,6 +29,16 @@ PlanTarget target_for(const std::string& target, const std::string& device, int 
                          .threads = threads});
 }
 
+// Returns what one of the ranks of a run has: its share of this machine, or a target of its own.
+PlanTarget target_for_ranks(const TrainOptions& options, const std::string& target_name) {
+  const bool share = options.ranks > 1 && target_name.empty();
+  const HostRank rank{.sharing = options.ranks};
+  PlanTarget target = target_for(target_name, options.device,
+                                 share && options.threads == 0 ? rank.threads() : options.threads);
+  if (share && target.device.shares_host_memory) target.available_bytes /= static_cast<size_t>(options.ranks);
+  return target;
+}
+
 // Returns the model card of a file, or that of an architecture by name.
 ModelCard card_for(const std::string& model, const ModelOptions& options) {
   const OpenOptions open = open_options(options);
@@ -83,10 +93,13 @@ Plan plan_inference(const std::string& model, const ModelOptions& options, const
   return plan;
 }
 
-Plan plan_training(const std::string& config, const std::string& device, const std::string& target_name) {
-  const PlanTarget target = target_for(target_name, device, 0);
-  const RunPlan run(training_config(config), std::nullopt, find_backend(target.device.backend),
-                    target.device);
+Plan plan_training(const std::string& config, const TrainOptions& options, const std::string& target_name) {
+  require_threads(options.threads);
+  require_ranks(options.ranks);
+  const PlanTarget target = target_for_ranks(options, target_name);
+  TrainConfig wanted = training_config(config);
+  if (options.ranks > 1) wanted.mesh = resolved(wanted.mesh, options.ranks);
+  const RunPlan run(wanted, std::nullopt, find_backend(target.device.backend), target.device);
   Plan plan;
   set_memory(run.memory_rows(), run.peak_bytes(), target, plan);
   plan.batch = run.setup().config.train.micro_batch;

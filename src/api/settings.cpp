@@ -24,7 +24,7 @@ void require_between(const char* name, int64_t value, int64_t least, int64_t mos
              static_cast<long long>(value), static_cast<long long>(least), static_cast<long long>(most));
 }
 
-constexpr int64_t kMaxThreads = 4096, kMaxBatch = 65536, kMaxSide = 65536;
+constexpr int64_t kMaxThreads = 4096, kMaxRanks = 256, kMaxBatch = 65536, kMaxSide = 65536;
 
 }  // namespace
 
@@ -80,6 +80,10 @@ LocalRanks local_ranks(const TrainOptions& options, const TrainConfig& whole) {
 
 void require_threads(int threads) {
   require_between("threads", threads, 0, kMaxThreads);
+}
+
+void require_ranks(int ranks) {
+  require_between("ranks", ranks, 1, kMaxRanks);
 }
 
 TrainConfig training_config(const std::string& config) {

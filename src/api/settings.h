@@ -25,8 +25,9 @@ TrainConfig training_config(const std::string& config);
 // them.
 LocalRanks local_ranks(const TrainOptions& options, const TrainConfig& whole);
 
-// Throws Error(kUsage) for an invalid number of threads.
+// Throws Error(kUsage) for an invalid number of threads, or of ranks as threads of a process.
 void require_threads(int threads);
+void require_ranks(int ranks);
 
 // Returns the path that io/shipped.h starts from: the program that this library was installed or built with.
 std::filesystem::path installed_program();

@@ -15,8 +15,6 @@ namespace vitrail {
 
 namespace {
 
-constexpr int kMaxRanks = 256;  // threads of one process
-
 StepReport report_of(const TrainStatus& status) {
   return {.step = status.step,
           .total_steps = status.total_steps,
@@ -76,8 +74,7 @@ TrainResult train(const std::string& config, const TrainOptions& options, const 
   VT_REQUIRE(!options.folder.empty(), ErrorKind::kUsage,
              "expected a folder for the run, found an empty name: options.folder says where it is kept");
   require_threads(options.threads);
-  VT_REQUIRE(options.ranks >= 1 && options.ranks <= kMaxRanks, ErrorKind::kUsage,
-             "ranks is %d: expected 1 to %d", options.ranks, kMaxRanks);
+  require_ranks(options.ranks);
   std::error_code gone;
   const TrainPlace place{options.folder, resume_mode(options.resume), std::string("Vitrail ") + version(),
                          started, std::filesystem::current_path(gone).string()};

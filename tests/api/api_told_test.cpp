@@ -15,19 +15,10 @@
 #include "api/predictor.h"
 #include "api/settings.h"
 #include "backend/cpu/kernels.h"
+#include "error_of.h"
 
 namespace vitrail {
 namespace {
-
-template <typename Body>
-Error error_of(const Body& body) {
-  try {
-    body();
-  } catch (const Error& error) {
-    return error;
-  }
-  return Error(ErrorKind::kInternal, "nothing was thrown");
-}
 
 TEST(ClassesTold, InTextAndJson) {
   const std::vector<TopClass> top = {{7, "cat", 0.5}, {12, "dog\x1b", 0.125}};

@@ -122,7 +122,7 @@ TEST(PublicTold, PlansOfTraining) {
   const Plan plan =
       plan_training(R"({"model": {"image_height": 16, "image_width": 16, "patch": 8, "width": 32, "depth": 1,
       "heads": 2, "mlp": 64}, "data": {"train": "synthetic:3x16x16x4x64"}, "train": {"batch": 12, "micro_batch": 4}})",
-                    "cpu", desk(folder, uint64_t{1} << 30));
+                    {}, desk(folder, uint64_t{1} << 30));
   EXPECT_EQ(plan.batch, 4);
   EXPECT_EQ(plan.device, "desk");
   EXPECT_TRUE(plan.fits);

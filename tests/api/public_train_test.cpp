@@ -1,4 +1,4 @@
-// Training through the public API: callbacks, a stop that loses nothing, mistakes. Includes vitrail/ alone.
+// Training through the public API: callbacks, ranks, mistakes. Includes vitrail/ alone.
 #include <gtest/gtest.h>
 #include <unistd.h>
 #include <vitrail/vitrail.h>
@@ -147,21 +147,6 @@ TEST_F(PublicTrain, CallbacksMayThrowAnything) {
   }
 }
 
-TEST_F(PublicTrain, AFolderHoldsOneRunAtATime) {
-  ErrorKind inside = ErrorKind::kInternal;
-  vitrail::TrainCallbacks callbacks;
-  callbacks.on_step = [&](const vitrail::StepReport& step) {
-    if (step.step != 2) return;
-    inside = kind_of(
-        [&] { vitrail::train(kConfig, {.folder = folder("run"), .threads = 1, .resume = Resume::kNewest}); });
-  };
-  EXPECT_TRUE(vitrail::train(kConfig, {.folder = folder("run"), .threads = 1}, callbacks).finished);
-  EXPECT_EQ(inside, ErrorKind::kWrite) << "another run holds the folder";
-  EXPECT_NE(kind_of([&] { vitrail::train(kConfig, {.folder = folder("run"), .threads = 1}); }),
-            ErrorKind::kInternal)
-      << "Resume::kNo refuses a run that is there";
-}
-
 TEST_F(PublicTrain, RanksShareEveryBatch) {
   Seen alone, shared;
   vitrail::train(kConfig, {.folder = folder("alone"), .threads = 1}, watching(alone));
@@ -230,46 +215,6 @@ TEST_F(PublicTrain, MistakesMakeNoFolder) {
               ErrorKind::kUsage)
         << resume;
   EXPECT_FALSE(fs::exists(folder("run")));
-}
-
-TEST_F(PublicTrain, PlansOfWhatCannotBe) {
-  const auto kind = [](const std::string& config, const std::string& device = "cpu",
-                       const std::string& target = "") {
-    return kind_of([&] { vitrail::plan_training(config, device, target); });
-  };
-  EXPECT_EQ(kind(""), ErrorKind::kUsage);
-  EXPECT_EQ(kind(" \n\t"), ErrorKind::kUsage);
-  EXPECT_EQ(kind("/no/such.json"), ErrorKind::kConfig);
-  EXPECT_EQ(kind(std::string("/no\0such", 8)), ErrorKind::kConfig);
-  EXPECT_EQ(kind("{"), ErrorKind::kConfig);
-  EXPECT_EQ(kind(R"({"train": 3})"), ErrorKind::kConfig);
-  EXPECT_EQ(kind("{" + std::string(2 << 20, ' ') + "}"), ErrorKind::kConfig) << "more than a config may have";
-  EXPECT_EQ(kind(R"({"train": {"bach": 3}})"), ErrorKind::kConfig);
-  EXPECT_EQ(kind(R"({"train": {"batch": -3}})"), ErrorKind::kConfig);
-  EXPECT_EQ(kind(R"({"train": {"batch": 9223372036854775807}})"), ErrorKind::kConfig);
-  EXPECT_EQ(kind(R"({"train": {"micro_batch": 4611686018427387904, "accumulation": 4}})"),
-            ErrorKind::kConfig);
-  EXPECT_EQ(kind(R"({"model": {"heads": 0}})"), ErrorKind::kConfig);
-  EXPECT_EQ(kind(kConfig, ""), ErrorKind::kUsage);
-  EXPECT_EQ(kind(kConfig, "tpu"), ErrorKind::kUsage);
-  EXPECT_EQ(kind(kConfig, "cuda:-1"), ErrorKind::kUsage);
-  EXPECT_EQ(kind(kConfig, "cpu", "no_such_device"), ErrorKind::kData);
-  EXPECT_EQ(kind(kConfig, "cpu", "/no/such.json"), ErrorKind::kData);
-  EXPECT_EQ(kind(kConfig, "cuda", "h200"), ErrorKind::kUsage) << "two devices";
-}
-
-TEST_F(PublicTrain, IsPlannedFirst) {
-  const vitrail::Plan plan = vitrail::plan_training(kConfig);
-  EXPECT_EQ(vitrail::plan_training("{ // as in a file" + kConfig.substr(1)).peak_bytes, plan.peak_bytes);
-  EXPECT_EQ(plan.batch, 16);
-  EXPECT_GE(plan.largest_batch, 16);
-  EXPECT_TRUE(plan.fits);
-  uint64_t sum = 0;
-  for (const auto& item : plan.memory) sum += item.bytes;
-  EXPECT_EQ(sum, plan.peak_bytes);
-  const vitrail::Plan there = vitrail::plan_training(kConfig, "cpu", "h200");
-  ASSERT_TRUE(there.seconds);
-  EXPECT_GT(*there.seconds, 0);
 }
 
 }  // namespace

@@ -34,7 +34,7 @@ Asked ask(const std::string& mesh) {
   RunPlan plan(training_config(config_on(mesh)), std::nullopt, find_backend(target.device.backend),
                target.device);
   const double estimate = estimate_run(plan, target).update_s;
-  return {std::move(plan), *target.file, estimate, *plan_training(config_on(mesh), "cpu", kDevice).seconds};
+  return {std::move(plan), *target.file, estimate, *plan_training(config_on(mesh), {}, kDevice).seconds};
 }
 
 TEST(UpdateSeconds, AreTheSameForTheApiAndTheProgram) {
