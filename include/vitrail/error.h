@@ -8,6 +8,8 @@
 #include <utility>
 #include <vector>
 
+#include "vitrail/export.h"
+
 namespace vitrail {
 
 /// The kind of an error, by which a program can decide how to react.
@@ -26,8 +28,11 @@ enum class ErrorKind {
   kStopped    ///< ended on request, with everything saved
 };
 
-class Error : public std::exception {
+/// What every call of Vitrail throws when it cannot do what was asked. what() is all of it for people: where
+/// it happened, the message, and the hint behind "try:".
+class VITRAIL_API Error : public std::exception {
  public:
+  /// Callbacks may throw one, too.
   Error(ErrorKind kind, std::string message, std::string hint = {})
       : kind_(kind), message_(std::move(message)), hint_(std::move(hint)) {
     compose();
@@ -41,9 +46,9 @@ class Error : public std::exception {
   }
 
   ErrorKind kind() const { return kind_; }
-  const std::string& message() const { return message_; }
-  const std::string& hint() const { return hint_; }
-  const std::vector<std::string>& context() const { return context_; }
+  const std::string& message() const { return message_; }  ///< what was expected and what was found
+  const std::string& hint() const { return hint_; }        ///< what to try; may be empty
+  const std::vector<std::string>& context() const { return context_; }  ///< places, the outermost first
   const char* what() const noexcept override { return full_.c_str(); }
 
  private:
