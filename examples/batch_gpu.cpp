@@ -33,9 +33,9 @@ int main(int argc, char** argv) {
     model.classify_files(
         paths,
         [&](const vitrail::FileResult& file) {
-          const char* answer = file.error.empty() ? file.predictions[0].label.c_str() : file.error.c_str();
+          const char* answer = file.error ? file.error->what() : file.predictions[0].label.c_str();
           std::printf("%s: %s\n", paths[file.index].c_str(), answer);
-          failed += file.error.empty() ? 0 : 1;
+          failed += file.error ? 1 : 0;
           return true;
         },
         1);

@@ -32,8 +32,7 @@ int main(int argc, char** argv) {
   try {
     const auto model = vitrail::Model::load(argv[1], {.batch = 8});
     const std::vector<float> query = model.embed(argv[2]);
-    std::vector<vitrail::ImageView> images;
-    for (int i = 3; i < argc; ++i) images.push_back(vitrail::ImageView::file(argv[i]));
+    const std::vector<vitrail::ImageView> images(argv + 3, argv + argc);
     const vitrail::RowsOfFloats features = model.embed(images);
     std::vector<std::pair<double, const char*>> found;
     for (int64_t i = 0; i < features.count; ++i) found.emplace_back(cosine(query, features[i]), argv[3 + i]);

@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <span>
 #include <string>
+#include <vector>
 
 #include "vitrail/export.h"
 
@@ -12,10 +13,13 @@ namespace vitrail {
 
 /// A view of one image in any of four forms. The memory it refers to must live until the call that receives
 /// the view returns. Making a view checks nothing; the call that uses it does, and throws Error with kData
-/// (an image that cannot be decoded) or kUsage (invalid sizes and strides).
+/// (an image that cannot be read or decoded) or kUsage (no image at all, invalid sizes and strides).
 class VITRAIL_API ImageView {
  public:
-  /// A JPEG, PNG or WebP file.
+  /// A JPEG, PNG or WebP file; a path is an image wherever one is expected.
+  ImageView(std::string path);
+  ImageView(const char* path);
+  /// The same by name.
   static ImageView file(std::string path);
   /// The bytes of such a file.
   static ImageView encoded(std::span<const uint8_t> bytes);
@@ -25,6 +29,9 @@ class VITRAIL_API ImageView {
                           int64_t row_stride = 0);
   /// The input of a model, already preprocessed: planar [channels, height, width] as the model expects it.
   static ImageView tensor(std::span<const float> values);
+  /// `count` such inputs, one after the other: [count, channels, height, width]. Throws Error(kUsage) where
+  /// the values are no multiple of `count`.
+  static std::vector<ImageView> tensors(std::span<const float> values, int64_t count);
 
   enum class Form { kFile, kEncoded, kPixels, kTensor };
   Form form() const { return form_; }

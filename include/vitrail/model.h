@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <mutex>
 #include <optional>
 #include <span>
 #include <string>
@@ -42,8 +43,10 @@ struct RowsOfFloats {
   std::vector<float> values;
   /// Returns row `i`; throws Error(kUsage) where there is none.
   std::span<const float> operator[](int64_t i) const {
-    if (i < 0 || i >= count)
-      throw Error(ErrorKind::kUsage, "there is no row " + std::to_string(i) + " of " + std::to_string(count));
+    if (i < 0 || i >= count || width < 0 || width > static_cast<int64_t>(values.size()) / count)
+      throw Error(ErrorKind::kUsage, "there is no row " + std::to_string(i) + " of " + std::to_string(count) +
+                                         " rows of " + std::to_string(width) + " in " +
+                                         std::to_string(values.size()) + " values");
     return std::span(values).subspan(static_cast<size_t>(i * width), static_cast<size_t>(width));
   }
 };
@@ -61,20 +64,27 @@ struct AttentionMap {
   std::vector<float> values;  ///< row by row; larger is more
 };
 
-/// The result of one file of a stream: its predictions or features, or the text of its error.
+/// The result of one file of a stream: a row of numbers, or its error.
 struct FileResult {
   size_t index = 0;                     ///< in the list
   std::vector<Prediction> predictions;  ///< of classify_files()
-  std::span<const float> features;      ///< of embed_files(); valid during the callback
-  std::string error;                    ///< empty: the file was read
+  std::span<const float> values;  ///< probabilities, logits or features, whatever the stream computes; valid
+                                  ///< during the callback
+  std::optional<Error> error;     ///< why the file has no result, with its kind; none: it has one
 };
 
 /// Called for every file in the order of the list; false ends the stream.
 using FileCallback = std::function<bool(const FileResult&)>;
 
-/// A model ready to run. Every const member function may be called from several threads at once: images are
-/// decoded in parallel, the model's own runs take turns. Moving or destroying a Model while another thread
-/// uses it is not allowed; every call on a moved-from Model throws Error(kUsage).
+struct ModelParts;  // what a Model holds: the library's own
+
+/// A model ready to run. Every member function may be called from several threads at once: images are decoded
+/// in parallel, the model's own runs take turns. A Model may be moved from while others use it, even by a
+/// callback of its own: calls that have begun end as if it had not been, later ones throw Error(kUsage).
+/// Only its destruction must wait for the other threads.
+///
+/// An image is given in any form of ImageView (a path, encoded bytes, pixels, a preprocessed tensor); several
+/// may mix the forms, and are computed `batch()` at a time. Of several images the error names the one.
 class VITRAIL_API Model {
  public:
   /// Loads a model folder, a weight file (Hugging Face, timm, torchvision or google, recognised by its
@@ -82,15 +92,14 @@ class VITRAIL_API Model {
   /// planned before anything is allocated: Error(kMemory) says what would fit.
   static Model load(const std::string& path_or_name, const ModelOptions& options = {});
   ~Model();
-  Model(Model&&) noexcept;
-  Model& operator=(Model&&) noexcept;
+  Model(Model&& other) noexcept;
+  Model& operator=(Model&& other) noexcept;
   Model(const Model&) = delete;
   Model& operator=(const Model&) = delete;
 
   /// The `top_k` most likely classes of each image, most likely first.
   std::vector<std::vector<Prediction>> classify(std::span<const ImageView> images, int top_k = 5) const;
   std::vector<Prediction> classify(const ImageView& image, int top_k = 5) const;
-  std::vector<Prediction> classify(const std::string& path, int top_k = 5) const;
 
   /// The output of the head for every class.
   RowsOfFloats logits(std::span<const ImageView> images) const;
@@ -101,21 +110,22 @@ class VITRAIL_API Model {
   /// The pooled features before the head.
   RowsOfFloats embed(std::span<const ImageView> images) const;
   std::vector<float> embed(const ImageView& image) const;
-  std::vector<float> embed(const std::string& path) const;
 
-  /// Maps of the model's attention over an image. Memory for them is planned at the call; throws
+  /// Maps of the model's attention over each image. Memory for them is planned at the call; throws
   /// Error(kMemory) where it does not fit.
+  std::vector<std::vector<AttentionMap>> attention(std::span<const ImageView> images,
+                                                   const AttentionOptions& options = {}) const;
   std::vector<AttentionMap> attention(const ImageView& image, const AttentionOptions& options = {}) const;
 
-  /// Classifies or embeds many files: worker threads decode a bounded number ahead while the model computes.
+  /// Computes the same of many files: worker threads decode a bounded number ahead while the model computes.
   /// A file that cannot be read is reported as its own result and ends nothing. An exception of the callback
   /// ends the stream and is rethrown here; the callback may use the model.
   void classify_files(std::span<const std::string> paths, const FileCallback& callback, int top_k = 5) const;
+  void logits_files(std::span<const std::string> paths, const FileCallback& callback) const;
   void embed_files(std::span<const std::string> paths, const FileCallback& callback) const;
 
   /// The preprocessed input of the model, planar [channels, height, width].
   std::vector<float> preprocess(const ImageView& image) const;
-  std::vector<float> preprocess(const std::string& path) const;
 
   int64_t classes() const;  ///< 0: no classifier
   int64_t channels() const;
@@ -123,13 +133,15 @@ class VITRAIL_API Model {
   int64_t image_width() const;
   int64_t feature_width() const;  ///< floats of an embedding
   int64_t batch() const;
-  const std::vector<std::string>& labels() const;  ///< one a class, or none
+  const std::vector<std::string>& labels() const;  ///< one a class, or none; valid while the model is
 
  private:
-  struct Parts;
-  explicit Model(std::unique_ptr<Parts> parts);
-  Parts& parts() const;
-  std::unique_ptr<Parts> parts_;
+  explicit Model(std::shared_ptr<ModelParts> parts);
+  std::shared_ptr<ModelParts> parts() const;
+  std::shared_ptr<ModelParts> taken() noexcept;
+
+  mutable std::mutex mutex_;  // guards the pointer alone
+  std::shared_ptr<ModelParts> parts_;
 };
 
 }  // namespace vitrail

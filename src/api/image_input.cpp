@@ -11,11 +11,11 @@
 
 namespace vitrail {
 
+ImageView::ImageView(std::string path) : path_(std::move(path)) {}
+ImageView::ImageView(const char* path) : path_(path ? path : "") {}
+
 ImageView ImageView::file(std::string path) {
-  ImageView view;
-  view.form_ = Form::kFile;
-  view.path_ = std::move(path);
-  return view;
+  return {std::move(path)};
 }
 
 ImageView ImageView::encoded(std::span<const uint8_t> bytes) {
@@ -42,6 +42,17 @@ ImageView ImageView::tensor(std::span<const float> values) {
   view.form_ = Form::kTensor;
   view.values_ = values;
   return view;
+}
+
+std::vector<ImageView> ImageView::tensors(std::span<const float> values, int64_t count) {
+  const size_t given = values.data() ? values.size() : 0, images = static_cast<size_t>(count);
+  VT_REQUIRE(count >= 1 && given > 0 && given % images == 0, ErrorKind::kUsage,
+             "expected the floats of %lld images, found %zu", static_cast<long long>(count), given);
+  const size_t each = given / images;
+  std::vector<ImageView> views;
+  views.reserve(images);
+  for (size_t i = 0; i < images; ++i) views.push_back(tensor(values.subspan(i * each, each)));
+  return views;
 }
 
 namespace {
@@ -90,8 +101,11 @@ Image image_of_pixels(const ImageView& view) {
 
 Image decoded(const ImageView& view, bool upright) {
   if (view.form() == ImageView::Form::kPixels) return image_of_pixels(view);
-  std::string note;
-  if (view.form() == ImageView::Form::kFile) return load_listed_image(view.path(), upright, note);
+  if (view.form() == ImageView::Form::kFile) {
+    VT_REQUIRE(!view.path().empty(), ErrorKind::kUsage, "expected the path of an image, found none");
+    std::string note;
+    return load_listed_image(view.path(), upright, note);
+  }
   const DecodeLimits limits;
   VT_REQUIRE(view.bytes().data() != nullptr && !view.bytes().empty(), ErrorKind::kUsage,
              "expected the bytes of a JPEG, PNG or WebP file, found none");
@@ -103,12 +117,7 @@ Image decoded(const ImageView& view, bool upright) {
   return upright ? turned_upright(std::move(image), report.exif_orientation) : image;
 }
 
-}  // namespace
-
-size_t input_elems(const VitConfig& config) {
-  return static_cast<size_t>(config.channels * config.image_height * config.image_width);
-}
-
+// Writes the input of a model [C Y X] for one image.
 void fill_input(const ImageView& view, const ModelCard& card, bool upright, std::span<float> target) {
   if (view.form() != ImageView::Form::kTensor)
     return preprocess(decoded(view, upright), card.preprocess, target);
@@ -121,20 +130,21 @@ void fill_input(const ImageView& view, const ModelCard& card, bool upright, std:
   std::copy(values.begin(), values.end(), target.begin());
 }
 
-std::vector<float> inputs_of(std::span<const ImageView> images, const ModelCard& card, bool upright,
-                             int threads) {
-  const size_t elems = input_elems(card.config);
-  std::vector<float> inputs(images.size() * elems);
+}  // namespace
+
+std::vector<float> inputs_of(std::span<const ImageView> images, size_t first, size_t count,
+                             const ModelCard& card, bool upright, int threads) {
+  const VitConfig& config = card.config;
+  const auto elems = static_cast<size_t>(config.channels * config.image_height * config.image_width);
+  std::vector<float> inputs(count * elems);
   const auto fill = [&](int64_t i, int) {
     const auto at = static_cast<size_t>(i);
-    const auto one = [&] {
-      fill_input(images[at], card, upright, std::span(inputs).subspan(at * elems, elems));
-    };
-    if (images.size() == 1) return one();
-    with_context(strf("image %zu", at), one);
+    naming_image(first + at, images.size(), [&] {
+      fill_input(images[first + at], card, upright, std::span(inputs).subspan(at * elems, elems));
+    });
   };
-  ThreadPool(static_cast<int>(std::clamp<int64_t>(std::ssize(images), 1, threads)))
-      .run(std::ssize(images), fill);
+  const auto images_now = static_cast<int64_t>(count);
+  ThreadPool(static_cast<int>(std::clamp<int64_t>(images_now, 1, threads))).run(images_now, fill);
   return inputs;
 }
 

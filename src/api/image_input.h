@@ -5,21 +5,23 @@
 #include <span>
 #include <vector>
 
+#include "base/error.h"
 #include "image/image.h"
 #include "io/model_files.h"
 #include "vitrail/image.h"
 
 namespace vitrail {
 
-// Writes the input of a model [C Y X] for one image; throws Error(kUsage) or Error(kData) for an invalid one.
-void fill_input(const ImageView& view, const ModelCard& card, bool upright, std::span<float> target);
+// Returns the inputs [C Y X] of `count` of the images, from `first`, one after the other, made by `threads`
+// threads. Throws Error(kUsage) or Error(kData) for an invalid one, which it names.
+std::vector<float> inputs_of(std::span<const ImageView> images, size_t first, size_t count,
+                             const ModelCard& card, bool upright, int threads);
 
-// Returns the inputs of several images, one after the other, made by `threads` threads; an error names the
-// image by its number.
-std::vector<float> inputs_of(std::span<const ImageView> images, const ModelCard& card, bool upright,
-                             int threads);
-
-// Returns the number of floats of one image.
-size_t input_elems(const VitConfig& config);
+// Calls `body`; an Error passing through says which of `total` images it is about, where there are several.
+template <typename Body>
+void naming_image(size_t index, size_t total, Body&& body) {
+  if (total == 1) return body();
+  with_context(strf("image %zu", index), body);
+}
 
 }  // namespace vitrail

@@ -108,7 +108,8 @@ std::vector<float> Predictor::run(PredictTask task, std::span<const float> pixel
   return rows;
 }
 
-Explanation Predictor::explain(std::span<const float> pixels, const AttentionRequest& request) {
+void Predictor::explain(std::span<const float> pixels, const AttentionRequest& request,
+                        const std::function<void(const Engine&)>& each) {
   const EngineOptions& own = base_.options();
   const EngineOptions wanted = options_for(request, options_for(tasks_of(card_).front(), card_, own));
   const bool same = own.batch == 1 && own.attention && own.attention_block == wanted.attention_block &&
@@ -117,18 +118,23 @@ Explanation Predictor::explain(std::span<const float> pixels, const AttentionReq
   std::optional<Engine> other;
   if (!same) other.emplace(base_.sharing(wanted));
   Engine& engine = same ? base_ : *other;
-  engine.run(pixels, 1);
-  Explanation given{attention_maps(engine, request), {}, {}};
-  if (card_.config.classes == 0) return given;
-  given.logits = engine.output("logits");
-  given.scores = class_scores(engine, card_.scores);
-  return given;
+  for (; !pixels.empty(); pixels = pixels.subspan(image_elems())) {
+    engine.run(pixels.first(image_elems()), 1);
+    each(engine);
+  }
 }
 
 Explanation Predictor::explain(const Image& image, const AttentionRequest& request) {
   std::vector<float> input(image_elems());
   preprocess(image, card_.preprocess, input);
-  return explain(input, request);
+  Explanation given;
+  explain(input, request, [&](const Engine& engine) {
+    given.maps = attention_maps(engine, request);
+    if (card_.config.classes == 0) return;
+    given.logits = engine.output("logits");
+    given.scores = class_scores(engine, card_.scores);
+  });
+  return given;
 }
 
 std::vector<ImageRow> Predictor::run(PredictTask task, const ImageBatch& batch,

@@ -3,6 +3,7 @@
 // turns. Knows no command line and prints nothing.
 #pragma once
 
+#include <functional>
 #include <map>
 #include <mutex>
 #include <nlohmann/json_fwd.hpp>
@@ -57,9 +58,12 @@ class Predictor {
   std::vector<ImageRow> run(PredictTask task, const ImageBatch& batch, const std::vector<std::string>& paths,
                             Remainder remainder, std::vector<float>& rows);
 
-  // Returns the maps and numbers of one image. A predictor whose own options are those of the request, for
-  // one image, plans nothing anew. Throws Error(kNumerics) when attention weights are not finite.
-  Explanation explain(std::span<const float> pixels, const AttentionRequest& request);
+  // Runs preprocessed images one by one in a program that puts out what the request needs, and calls `each`
+  // with it after every image. A predictor whose own options are those of the request, for one image, plans
+  // nothing anew.
+  void explain(std::span<const float> pixels, const AttentionRequest& request,
+               const std::function<void(const Engine&)>& each);
+  // Returns the maps and numbers of one image. Throws Error(kNumerics) when attention weights are not finite.
   Explanation explain(const Image& image, const AttentionRequest& request);
 
   double compute_seconds() const { return compute_seconds_; }

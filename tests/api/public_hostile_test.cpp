@@ -3,7 +3,12 @@
 #include <gtest/gtest.h>
 #include <vitrail/vitrail.h>
 
+#include <atomic>
+#include <chrono>
+#include <functional>
 #include <limits>
+#include <memory>
+#include <thread>
 #include <type_traits>
 
 #include "source_root.h"
@@ -44,7 +49,7 @@ TEST(PublicHostile, OptionsThatCannotBe) {
   expect_error(ErrorKind::kUsage, "square",
                [&] { load({.image_size = 32, .image_height = 32, .image_width = 32}); });
   expect_error(ErrorKind::kData, "no model 'nowhere'", [] { Model::load("nowhere"); });
-  expect_error(ErrorKind::kData, "", [] { Model::load(""); });
+  expect_error(ErrorKind::kData, "no model ''", [] { Model::load(""); });
 }
 
 TEST(PublicHostile, MemoryIsRefusedBeforeItIsTaken) {
@@ -77,7 +82,12 @@ TEST(PublicHostile, ViewsThatLie) {
   expect_error(ErrorKind::kUsage, "bytes given", pixels(bytes, 10, 10, 3, 31));
   expect_error(ErrorKind::kUsage, "found none", [&] { model.logits(ImageView::encoded({})); });
   expect_error(ErrorKind::kData, "expected a JPEG", [&] { model.logits(ImageView::encoded(bytes)); });
-  expect_error(ErrorKind::kData, "there is no image", [&] { model.classify("/no/such.png"); });
+  expect_error(ErrorKind::kData, "there is no image \"/no/such.png\"",
+               [&] { model.classify("/no/such.png"); });
+  expect_error(ErrorKind::kData, "there is no image", [&] { model.embed(std::string("/no\0such", 8)); });
+  expect_error(ErrorKind::kUsage, "expected the path of an image, found none", [&] { model.classify(""); });
+  expect_error(ErrorKind::kUsage, "expected the path of an image, found none",
+               [&] { model.attention(static_cast<const char*>(nullptr)); });
   const std::vector<float> floats(11);
   expect_error(ErrorKind::kUsage, "11 floats given", [&] { model.logits(ImageView::tensor(floats)); });
   expect_error(ErrorKind::kUsage, "0 floats given", [&] { model.logits(ImageView::tensor({})); });
@@ -92,10 +102,12 @@ TEST(PublicHostile, EmptyListsAndWordsThatAreNone) {
   const Model model = Model::load(kModel);
   EXPECT_TRUE(model.classify(std::span<const ImageView>()).empty());
   EXPECT_EQ(model.embed(std::span<const ImageView>()).count, 0);
+  EXPECT_EQ(model.logits(std::span<const ImageView>()).count, 0);
   const vitrail::RowsOfFloats rows{.count = 1, .width = 2, .values = {3, 4}};
   EXPECT_EQ(rows[0][1], 4);
   for (const int64_t row : {int64_t{-1}, int64_t{1}, INT64_MAX})
-    expect_error(ErrorKind::kUsage, "there is no row", [&] { (void)rows[row]; });
+    expect_error(ErrorKind::kUsage, "there is no row " + std::to_string(row) + " of 1 rows of 2 in 2 values",
+                 [&] { (void)rows[row]; });
   model.classify_files({}, [](const vitrail::FileResult&) { return true; });
   expect_error(ErrorKind::kUsage, "callback", [&] { model.classify_files(std::vector{kImage}, nullptr); });
   expect_error(ErrorKind::kUsage, "top_k is 0", [&] { model.classify(kImage, 0); });
@@ -106,16 +118,41 @@ TEST(PublicHostile, EmptyListsAndWordsThatAreNone) {
                [&] { model.attention(image, {.method = "mean", .layer = 99}); });
 }
 
+TEST(PublicHostile, RowsAndTensorsThatOverflow) {
+  constexpr int64_t kMost = std::numeric_limits<int64_t>::max(), kLeast = std::numeric_limits<int64_t>::min();
+  for (const int64_t width : {int64_t{-1}, int64_t{3}, kMost, kLeast, kMost / 2 + 2}) {
+    const vitrail::RowsOfFloats rows{.count = 2, .width = width, .values = {3, 4, 5, 6}};
+    expect_error(ErrorKind::kUsage,
+                 "there is no row 1 of 2 rows of " + std::to_string(width) + " in 4 values",
+                 [&] { (void)rows[1]; });
+  }
+  const std::vector<float> six(6);
+  EXPECT_EQ(ImageView::tensors(six, 3).at(2).values().data(), six.data() + 4);
+  for (const int64_t count : {int64_t{0}, int64_t{-1}, int64_t{-2}, int64_t{4}, int64_t{7}, kMost, kLeast})
+    expect_error(ErrorKind::kUsage, "expected the floats of " + std::to_string(count) + " images, found 6",
+                 [&] { ImageView::tensors(six, count); });
+  expect_error(ErrorKind::kUsage, "expected the floats of 2 images, found 0",
+               [] { ImageView::tensors({}, 2); });
+  expect_error(ErrorKind::kUsage, "expected the floats of 2 images, found 0",
+               [] { ImageView::tensors(std::span(static_cast<const float*>(nullptr), 6), 2); });
+}
+
 TEST(PublicHostile, SpansAtNull) {
   const Model model = Model::load(kModel);
   const std::span<const ImageView> images(static_cast<const ImageView*>(nullptr), 3);
   const std::span<const std::string> paths(static_cast<const std::string*>(nullptr), 3);
   const auto ignored = [](const vitrail::FileResult&) { return true; };
-  expect_error(ErrorKind::kUsage, "a span of 3 images at null", [&] { model.classify(images); });
-  expect_error(ErrorKind::kUsage, "a span of 3 images at null", [&] { model.logits(images); });
-  expect_error(ErrorKind::kUsage, "a span of 3 images at null", [&] { model.embed(images); });
-  expect_error(ErrorKind::kUsage, "a span of 3 paths at null", [&] { model.classify_files(paths, ignored); });
-  expect_error(ErrorKind::kUsage, "a span of 3 paths at null", [&] { model.embed_files(paths, ignored); });
+  expect_error(ErrorKind::kUsage, "expected 3 images, found a null pointer", [&] { model.classify(images); });
+  expect_error(ErrorKind::kUsage, "expected 3 images, found a null pointer", [&] { model.logits(images); });
+  expect_error(ErrorKind::kUsage, "expected 3 images, found a null pointer", [&] { model.embed(images); });
+  expect_error(ErrorKind::kUsage, "expected 3 images, found a null pointer",
+               [&] { model.attention(images); });
+  expect_error(ErrorKind::kUsage, "expected 3 paths, found a null pointer",
+               [&] { model.classify_files(paths, ignored); });
+  expect_error(ErrorKind::kUsage, "expected 3 paths, found a null pointer",
+               [&] { model.logits_files(paths, ignored); });
+  expect_error(ErrorKind::kUsage, "expected 3 paths, found a null pointer",
+               [&] { model.embed_files(paths, ignored); });
   // Of a size that would be right.
   const auto elems = static_cast<size_t>(model.channels() * model.image_height() * model.image_width());
   const std::span<const uint8_t> bytes(static_cast<const uint8_t*>(nullptr), 300);
@@ -150,6 +187,7 @@ TEST(PublicHostile, CallbacksThatThrowAnything) {
     return 0;
   };
   EXPECT_EQ(number_thrown([&](const auto& callback) { model.classify_files(paths, callback); }), 42);
+  EXPECT_EQ(number_thrown([&](const auto& callback) { model.logits_files(paths, callback); }), 42);
   EXPECT_EQ(number_thrown([&](const auto& callback) { model.embed_files(paths, callback); }), 42);
   EXPECT_EQ(model.classify(kImage).size(), 5u) << "the model goes on";
 }
@@ -158,11 +196,80 @@ TEST(PublicHostile, AModelThatWasMovedFrom) {
   Model model = Model::load(kModel);
   const Model taken = std::move(model);
   EXPECT_EQ(taken.classify(kImage).size(), 5u);
-  expect_error(ErrorKind::kUsage, "moved from", [&] { model.classify(kImage); });
-  expect_error(ErrorKind::kUsage, "moved from", [&] { model.labels(); });
-  expect_error(ErrorKind::kUsage, "moved from", [&] { model.embed_files({}, {}); });
+  const std::vector<ImageView> images(2, kImage);
+  const std::vector<float> floats(12);
+  const auto ignored = [](const vitrail::FileResult&) { return true; };
+  const std::vector<std::function<void()>> calls = {[&] { model.classify(kImage); },
+                                                    [&] { model.classify(images); },
+                                                    [&] { model.logits(kImage); },
+                                                    [&] { model.logits(images); },
+                                                    [&] { model.logits(std::span(floats)); },
+                                                    [&] { model.embed(kImage); },
+                                                    [&] { model.embed(images); },
+                                                    [&] { model.attention(kImage); },
+                                                    [&] { model.attention(images); },
+                                                    [&] { model.classify_files({}, ignored); },
+                                                    [&] { model.logits_files({}, ignored); },
+                                                    [&] { model.embed_files({}, {}); },
+                                                    [&] { model.preprocess(kImage); },
+                                                    [&] { (void)model.classes(); },
+                                                    [&] { (void)model.channels(); },
+                                                    [&] { (void)model.image_height(); },
+                                                    [&] { (void)model.image_width(); },
+                                                    [&] { (void)model.feature_width(); },
+                                                    [&] { (void)model.batch(); },
+                                                    [&] { (void)model.labels(); }};
+  for (const auto& call : calls)
+    expect_error(ErrorKind::kUsage, "expected a loaded Model, found one that was moved from", call);
   model = Model::load(kModel);
   EXPECT_EQ(model.classes(), 5);
+  Model& same = model;
+  model = std::move(same);
+  EXPECT_EQ(model.classify(kImage).size(), 5u) << "moved onto itself";
+}
+
+// The stream goes on with what it holds, whatever becomes of the object.
+TEST(PublicHostile, ACallbackMayMoveOrDestroyItsModel) {
+  const std::vector<std::string> paths(3, kImage);
+  auto model = std::make_unique<Model>(Model::load(kModel));
+  const std::vector<float> wanted = model->logits(kImage);
+  size_t heard = 0;
+  model->logits_files(paths, [&](const vitrail::FileResult& result) {
+    EXPECT_EQ(std::vector(result.values.begin(), result.values.end()), wanted);
+    if (heard == 0) const Model gone = std::move(*model);
+    if (heard == 1) model.reset();
+    return ++heard > 0;
+  });
+  EXPECT_EQ(heard, 3u);
+}
+
+// Calls that have begun end with the right answer; those after a move are told so.
+TEST(PublicModelThreads, AModelIsMovedWhileOthersUseIt) {
+  Model model = Model::load(kModel, {.threads = 1});
+  const std::vector<float> image = model.preprocess(kImage),
+                           wanted = model.logits(std::span<const float>(image));
+  std::atomic<int> right = 0, refused = 0, wrong = 0;
+  std::atomic<bool> done = false;
+  std::vector<std::thread> users;
+  for (int t = 0; t < 4; ++t)
+    users.emplace_back([&] {
+      while (!done) {
+        try {
+          ++(model.logits(std::span<const float>(image)) == wanted ? right : wrong);
+        } catch (const vitrail::Error& error) {
+          ++(error.kind() == ErrorKind::kUsage ? refused : wrong);
+        }
+      }
+    });
+  for (int turn = 0; turn < 50 || right == 0 || refused == 0; ++turn) {
+    Model elsewhere = std::move(model);
+    std::this_thread::sleep_for(std::chrono::microseconds(200));
+    model = std::move(elsewhere);
+    std::this_thread::sleep_for(std::chrono::microseconds(200));
+  }
+  done = true;
+  for (std::thread& user : users) user.join();
+  EXPECT_EQ(wrong, 0);
 }
 
 static_assert(!std::is_copy_constructible_v<Model> && std::is_nothrow_move_constructible_v<Model>);

@@ -119,7 +119,7 @@ std::string results_layout() {
          Layout<FileResult>("FileResult")
              .has("index", &FileResult::index)
              .has("predictions", &FileResult::predictions)
-             .has("features", &FileResult::features)
+             .has("values", &FileResult::values)
              .has("error", &FileResult::error)
              .text() +
          Layout<Plan>("Plan")

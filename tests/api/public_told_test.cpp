@@ -31,7 +31,8 @@ TEST(PublicTold, MistakesWithAModel) {
   EXPECT_EQ(model.classify(image, 1).size(), 1u);
   EXPECT_EQ(usage_of([&] { model.classify_files({}, nullptr); }), "expected a callback, found none");
   const Model taken = std::move(model);
-  EXPECT_EQ(usage_of([&] { (void)model.classes(); }), "this Model was moved from: it holds nothing to run");
+  EXPECT_EQ(usage_of([&] { (void)model.classes(); }),
+            "expected a loaded Model, found one that was moved from: it holds nothing to run");
   EXPECT_GT(taken.classes(), 0);
 }
 
