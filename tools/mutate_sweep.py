@@ -1,13 +1,14 @@
 """Faults that nobody had to write: drawn from all of src, built at once, each tried with the tests that meet it.
-  tools/mutate sweep build [--seed N] [--density LINES] [--only FOLDER...] [--programs FOLDER...]
-                           [--tree FOLDER] [--jobs N]
+  tools/mutate sweep build [--seed N] [--density LINES] [--sample COUNT] [--only FOLDER...]
+                           [--programs FOLDER...] [--tree FOLDER] [--jobs N]
   tools/mutate sweep reach | run | report [OPTIONS]     see tools/sweep_run.py
   tools/mutate sweep pack FOLDER                        for another host: sweep_run.py reach FOLDER, then run FOLDER
-One fault in LINES lines, the same ones for the same sources and seed. What does not compile is left out: the
-compiler's messages name the lines, and the build goes on without them."""
+One fault in LINES lines, or COUNT of those, the same ones for the same sources and seed. What does not compile is left
+out: the compiler's messages name the lines, and the build goes on without them."""
 import argparse
 import json
 import os
+import random
 import re
 import subprocess
 import sys
@@ -40,6 +41,11 @@ def draw(root, names, density, seed):
     for number, fault in enumerate(faults, 1):
         fault.number = number
     return faults
+
+
+def sampled(faults, count, seed):
+    """So many of the faults, each as likely as any other; all of them where no number is given."""
+    return sorted(random.Random(seed).sample(faults, count), key=lambda fault: fault.number) if count else faults
 
 
 def name_of(fault):
@@ -110,7 +116,7 @@ def facts_of(root, faults, programs):
 def build(args):
     tree, names = Path(args.tree).resolve(), mutate_tree.tracked_files(ROOT)
     HOME.mkdir(parents=True, exist_ok=True)
-    faults = [fault for fault in draw(ROOT, names, args.density, args.seed)
+    faults = [fault for fault in sampled(draw(ROOT, names, args.density, args.seed), args.sample, args.seed)
               if fault.file.startswith(tuple(args.only or ["src/"]))]
     print(f"{len(faults)} faults drawn from {len({fault.file for fault in faults})} files", flush=True)
     programs = [f"test_{folder}" for folder in args.programs]
@@ -127,6 +133,7 @@ def main(arguments):
     parser.add_argument("folder", nargs="?")
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--density", type=float, default=40, help="lines for each fault")
+    parser.add_argument("--sample", type=int, help="only so many of them, drawn by the same seed")
     parser.add_argument("--only", nargs="+", help="folders of src, as src/plan/")
     parser.add_argument("--programs", nargs="+", default=PROGRAMS, choices=PROGRAMS, metavar="FOLDER",
                         help="only the test programs of these folders of tests")

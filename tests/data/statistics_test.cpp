@@ -18,6 +18,11 @@ TEST(Statistics, AFewImagesAreSpreadOverTheWhole) {
   EXPECT_EQ(few.bad, 0) << "images 0, 3 and 6";
   EXPECT_EQ(all.looked_at, 9);
   EXPECT_EQ(all.bad, 6);
+  const DatasetStatistics more = statistics_of(data, 10, pool, {});
+  EXPECT_EQ(more.looked_at, 9) << "each once, however many are asked for";
+  EXPECT_EQ(more.bad, 6);
+  EXPECT_EQ(sample_of(data, 10, 1, "").size(), 9u);
+  EXPECT_EQ(sample_of(data, 2, 1, "").size(), 2u);
 }
 
 }  // namespace

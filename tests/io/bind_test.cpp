@@ -148,6 +148,13 @@ TEST(BindNames, AbsentBiasesAreZeros) {
   EXPECT_TRUE(bind_tensors(clip).zeros.empty()) << "before a norm there is none";
 }
 
+TEST(BindNames, OnlyPatchesBeforeANormLackTheirBiasByDesign) {
+  NamesOnly source = without(without(timm_names(), "patch_embed.proj.bias"), "head.bias");
+  source.add("norm_pre.weight", {8});
+  source.add("norm_pre.bias", {8});
+  EXPECT_EQ(bind_tensors(source).zeros, std::set<std::string>{"head.bias"});
+}
+
 TEST(BindNames, TokensAndPoolersOfTransformers) {
   NamesOnly source;
   source.add("vit.embeddings.patch_embeddings.projection.weight", {8, 3, 4, 4});

@@ -29,6 +29,9 @@ TEST(InferSizes, TheImageOfASquareGrid) {
     EXPECT_EQ(facts.square, row.square) << row.positions;
     EXPECT_EQ(facts.pos_rows, row.positions);
   }
+  NamesOnly registers = timm_names(1, 8);
+  registers.add("reg_token", {1, 2, 8});
+  EXPECT_FALSE(inferred(registers).pos_for_prefix) << "registers have no positions as a rule";
   EXPECT_EQ(inferred(without(timm_names(), "pos_embed")).image_height, 224);
   NamesOnly large = reshaped(without(timm_names(), "pos_embed"), "patch_embed.proj.weight", {8, 3, 300, 100});
   EXPECT_EQ(inferred(large).image_height, 300);

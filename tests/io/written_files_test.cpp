@@ -162,6 +162,13 @@ TEST_F(WrittenFiles, WeightsSayThatTheyAreTorchs) {
   EXPECT_EQ(open_tensors(at("timm"))->metadata().at("format"), "pt");
 }
 
+TEST_F(WrittenFiles, AFolderIsTransformersWhereThatHoldsTheModel) {
+  VitConfig config = tiny().config;
+  EXPECT_EQ(folder_dialect(config), Dialect::kHf);
+  config.qk_norm = true;
+  EXPECT_EQ(folder_dialect(config), Dialect::kTimm);
+}
+
 TEST_F(WrittenFiles, OnlyFloatsAreStored) {
   EXPECT_EQ(error_of([&] { write_model(at("m"), tiny(), {.storage = DType::kF64}, by_rule); }),
             "usage: weights are stored as f32, f16 or bf16, not f64");

@@ -77,6 +77,17 @@ class Faults(unittest.TestCase):
         self.assertNotEqual(lines(1), lines(2))
         self.assertAlmostEqual(len(lines(1)), TOY.count("\n") * 9 / 20, delta=4)
 
+    def test_a_sample_is_so_many_of_all(self):
+        faults = sweep_faults.drawn("toy.cpp", TOY * 9, 20, 1)
+        for number, fault in enumerate(faults, 1):
+            fault.number = number
+        few = mutate_sweep.sampled(faults, 3, 1)
+        self.assertEqual([fault.number for fault in few], sorted({fault.number for fault in few}))
+        self.assertEqual(len(few), 3)
+        self.assertEqual(mutate_sweep.sampled(faults, 3, 1), few)
+        self.assertNotEqual(mutate_sweep.sampled(faults, 3, 2), few)
+        self.assertEqual(mutate_sweep.sampled(faults, None, 1), faults)
+
     def test_one_build_holds_faults_inside_each_other(self):
         faults = [fault for fault in sweep_faults.candidates("toy.cpp", TOY)
                   if (fault.line, fault.kind, fault.before) in EXPECTED]
