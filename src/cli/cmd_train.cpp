@@ -132,7 +132,7 @@ void run_session(const Options& options, Console& console, RankSession& session)
   }
   TrainDisplay display(console);
   TrainHooks hooks = hooks_for(display, console, session.signals());
-  if (leads && options.text("backend") != "ref")
+  if (leads && !is_reference(options.text("backend")))
     hooks.predict =
         update_predictor(device(0), options.text("target"), shipped_places("devices", "configs/devices"));
   TrainOutcome outcome;

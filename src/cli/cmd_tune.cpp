@@ -41,8 +41,7 @@ void tune_sizes(const Options& options, Console& console) {
   refuse_given(options, {"model", "batch", "dtype", "train"}, "with --device cuda only");
   const std::string path = place_to_write(options, this_processor());
   const std::vector<GemmSize> sizes = wanted_gemms(options, zoo_gemms());
-  const DeviceInfo device =
-      device_here("cpu", static_cast<int>(options.integer("threads")), options.text("isa"));
+  const DeviceInfo device = processor_here(static_cast<int>(options.integer("threads")), options.text("isa"));
   ThreadPool pool(device.threads);
   KernelTable table = kernels_to_extend(path, usual_home(options), this_processor());
   Table shown({{"GEMM m x n x k"}, {"fastest, GFLOP/s"}, {"then"}, {""}, {""}});

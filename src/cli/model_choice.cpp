@@ -164,7 +164,7 @@ EngineOptions read_engine_options(const Options& options, const std::string& dev
   set_precision(options.text("dtype"), device, engine, "--");
   engine.fuse = !options.flag("no-fuse");
   engine.check_reference = options.given("check");
-  if (engine.check_reference && engine.backend == "ref")
+  if (engine.check_reference && is_reference(engine.backend))
     throw Error(ErrorKind::kUsage, "--check ref with --backend ref would compare the reference with itself",
                 "leave out --backend ref");
   const ParallelKinds kinds = parse_parallel(options.text("parallel"), ',', "--parallel");

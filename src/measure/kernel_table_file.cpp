@@ -133,7 +133,7 @@ std::string file_of(const TunedDevice& device) {
 }  // namespace
 
 TunedDevice this_processor() {
-  return tuned_device(device_here("cpu", 0, ""));
+  return tuned_device(processor_here());
 }
 
 TunedDevice tuned_device(const DeviceInfo& device) {

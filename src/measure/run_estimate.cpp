@@ -84,7 +84,8 @@ std::string time_text(const RunPlan& plan, const RunEstimate& e) {
 // Returns "at most 1.4 kJ an update, ..."; what all ranks draw while they compute.
 std::string energy_text(const RunPlan& plan, const RunEstimate& e) {
   const double joules = update_joules(plan, e);
-  const std::string amount = format_si(joules);  // "2.42" or "1.4 k"
+  std::string amount = format_si(joules);  // "2.42" or "1.4 K"
+  if (amount.ends_with('K')) amount.back() = 'k';
   std::string text =
       strf("at most %s%sJ an update", amount.c_str(), amount.find(' ') == amount.npos ? " " : "");
   if (plan.knows_data() && plan.setup().steps_per_epoch > 0)
@@ -237,7 +238,7 @@ std::string dump_program(const RunPlan& plan, const std::string& after) {
       plan.setup().step, micro.backend->traits(),
       [&](std::string_view pass, const Program& program) {
         if (pass == after) text = to_string(program);
-        if (pass == after && pass == "distribute") text = pins_text(plan.setup().step) + text;
+        if (pass == after && pass == kDistributePass) text = pins_text(plan.setup().step) + text;
       },
       kernel_rule(*micro.backend, micro.device));
   return text;

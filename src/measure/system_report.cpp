@@ -49,7 +49,7 @@ std::vector<BackendFact> backend_facts(const NcclReport& nccl, const MpiReport& 
 }
 
 double measure_peak(int threads) {
-  const DeviceInfo device = device_here("cpu", std::max(threads, 1), "");
+  const DeviceInfo device = processor_here(std::max(threads, 1));
   return find_entry(device.backend).measure(device, *open_device(device), "f32", false).gflops;
 }
 
@@ -68,7 +68,7 @@ SystemReport::SystemReport(KernelsFile table, std::vector<std::filesystem::path>
                            MpiReport chosen_mpi, const Variables& variables)
     : tuned(std::move(table)),
       machine(read_machine()),
-      isa(isa_name(device_here("cpu", 1, "").isa)),
+      isa(isa_name(processor_here(1).isa)),
       isa_levels(isa_names_here()),
       peak_gflops(measure_peak(machine.usable)),
       device_files(files_of_this_machine(all_device_files(shipped_places("devices", "configs/devices")))),

@@ -78,12 +78,12 @@ std::vector<Bucket> make_buckets(const Program& program, const std::map<std::str
 }
 
 std::vector<Bucket> frozen_buckets(const Program& program, const std::vector<Bucket>& trained,
-                                   const std::vector<std::pair<std::string, std::string>>& copies) {
+                                   const std::vector<LowCopy>& copies) {
   std::set<std::string> known;
   for (const Bucket& bucket : trained)
     for (const Bucket::Member& member : bucket.members) known.insert(member.parameter);
   std::map<std::string, std::string> masters;
-  for (const auto& [master, copy] : copies) masters[copy] = master;
+  for (const LowCopy& copy : copies) masters[copy.name] = copy.master;
   constexpr int kBehind = 1 << 30;  // what is read behind the blocks
   std::map<int, Bucket> found;
   bool entered = false;

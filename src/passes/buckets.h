@@ -6,6 +6,7 @@
 #include <map>
 
 #include "passes/distribute.h"
+#include "passes/precision.h"
 
 namespace vitrail {
 
@@ -35,10 +36,9 @@ struct Bucket {
 std::vector<Bucket> make_buckets(const Program& program, const std::map<std::string, Layout>& gradients,
                                  size_t bucket_bytes, bool by_block = false, int tensor_ranks = 1);
 
-// The parameters that a program reads and that no gradient is summed for, by block, as buckets without axes;
-// `copies` are pairs of a master and its low-precision copy.
+// The parameters that a program reads and that no gradient is summed for, by block, as buckets without axes.
 std::vector<Bucket> frozen_buckets(const Program& program, const std::vector<Bucket>& trained,
-                                   const std::vector<std::pair<std::string, std::string>>& copies);
+                                   const std::vector<LowCopy>& copies);
 
 // Lets the sums of a program lie in their buckets.
 void place_in_buckets(Program& program, const std::vector<Bucket>& buckets);

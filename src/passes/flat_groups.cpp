@@ -27,7 +27,8 @@ ZeroPlan::ZeroPlan(const std::vector<Bucket>& buckets, const std::vector<Bucket>
     : options_(std::move(options)),
       rank_(mesh.coordinate(Axis::kData)),
       ranks_(mesh.size(Axis::kData)),
-      copies_(options_.copies.begin(), options_.copies.end()) {
+      copies_() {
+  for (const LowCopy& copy : options_.copies) copies_[copy.master] = copy;
   if (!active()) return;
   for (size_t i = 0; i < buckets.size(); ++i) add_bucket(buckets[i], "parameters/" + std::to_string(i), true);
   trained_groups_ = groups_.size();
@@ -39,7 +40,7 @@ void ZeroPlan::add_bucket(const Bucket& bucket, const std::string& name, bool tr
   const std::vector<int64_t> pieces = bucket.pieces(ranks_);
   const auto mine = static_cast<size_t>(rank_);
   FlatGroup plain{.name = name, .dtype = bucket.dtype, .whole = stage() < 3};
-  std::map<std::string, FlatGroup> low;  // by the copies' type
+  std::map<std::string, FlatGroup> low;  // by the name of the copies' type
   FlatGroup averages{.name = "ema/" + name.substr(name.find('/') + 1),
                      .dtype = bucket.dtype,
                      .category = Category::kOptimizer,
@@ -53,12 +54,12 @@ void ZeroPlan::add_bucket(const Bucket& bucket, const std::string& name, bool tr
     const bool has_copy = copy != copies_.end();
     FlatGroup* group = &plain;
     if (has_copy) {
-      const std::string type = copy->second.substr(copy->second.find('@'));
-      const FlatGroup fresh{.name = name + type, .dtype = *parse_dtype(type.substr(1)), .whole = stage() < 3};
-      group = &low.try_emplace(type, fresh).first->second;
+      const DType type = copy->second.dtype;
+      const FlatGroup fresh{.name = low_copy_of(name, type).name, .dtype = type, .whole = stage() < 3};
+      group = &low.try_emplace(to_string(type), fresh).first->second;
     }
     group->members.push_back(
-        {has_copy ? copy->second : member.parameter, member.desc, member.offset, window});
+        {has_copy ? copy->second.name : member.parameter, member.desc, member.offset, window});
     if (options_.averages && trained)
       averages.members.push_back({"ema/" + member.parameter, member.desc, member.offset, window});
   }

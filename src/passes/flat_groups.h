@@ -37,7 +37,7 @@ struct FlatGroup {
 
 struct ZeroOptions {
   int stage = 0;
-  std::vector<std::pair<std::string, std::string>> copies;  // master, low-precision copy
+  std::vector<LowCopy> copies;
   bool averages = false;
   bool whole_sums = false;  // gradient sums stay whole until the end of an update
   bool on_host = false;     // with stage 3: a rank's pieces of the parameters lie in the host's memory
@@ -80,7 +80,7 @@ class ZeroPlan {
 
   ZeroOptions options_;
   int rank_ = 0, ranks_ = 1;
-  std::map<std::string, std::string> copies_;  // by master
+  std::map<std::string, LowCopy> copies_;  // by master
   std::map<std::string, OwnRange> windows_;
   std::vector<FlatGroup> groups_;
   size_t trained_groups_ = 0;  // the first ones

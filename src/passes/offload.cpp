@@ -10,17 +10,16 @@
 
 namespace vitrail {
 
-Program read_copies(Program program, std::vector<std::pair<std::string, std::string>>& copies) {
+Program read_copies(Program program, std::vector<LowCopy>& copies) {
   std::set<std::string> known;
-  for (const auto& [master, copy] : copies) known.insert(master);
+  for (const LowCopy& copy : copies) known.insert(copy.master);
   const std::vector<int> uses = program.use_counts();
   for (size_t id = 0; id < program.values.size(); ++id) {
     Value& value = program.values[id];
     if (value.kind != ValueKind::kParameter || uses[id] == 0) continue;
-    const std::string copy = value.name + "@" + to_string(value.desc.dtype);
     VT_CHECK(known.insert(value.name).second, "%s is read in two types", value.name.c_str());
-    copies.emplace_back(value.name, copy);
-    value.name = copy;
+    copies.push_back(low_copy_of(value.name, value.desc.dtype));
+    value.name = copies.back().name;
     value.kind = ValueKind::kState;
   }
   return program;

@@ -3,17 +3,16 @@
 // precision), so that every parameter has one place, on the host. Knows no device and no memory.
 #pragma once
 
-#include <string>
-#include <utility>
 #include <vector>
 
 #include "graph/program.h"
+#include "passes/precision.h"
 
 namespace vitrail {
 
-// Lets a program read copies of its parameters and none of them itself; adds the new pairs of master and
-// copy to `copies`. Runs after precision.
-Program read_copies(Program program, std::vector<std::pair<std::string, std::string>>& copies);
+// Lets a program read copies of its parameters and none of them itself; adds the new ones to
+// `copies`. Runs after precision.
+Program read_copies(Program program, std::vector<LowCopy>& copies);
 
 // A program that only changes persistent values, in the order of its parts.
 struct UpdateParts {

@@ -9,11 +9,11 @@ namespace vitrail {
 
 namespace {
 
-constexpr std::string_view kInferencePasses[] = {"record",     "gemm_precision", "precision",
-                                                 "distribute", "stages",         "gather",
-                                                 "fuse",       "join_casts",     "schedule"};
+constexpr std::string_view kInferencePasses[] = {"record",        "gemm_precision", kPrecisionPass,
+                                                 kDistributePass, "stages",         "gather",
+                                                 "fuse",          "join_casts",     "schedule"};
 constexpr std::string_view kMicroPasses[] = {
-    "record",    "gemm_precision", "differentiate", "precision",      "distribute",    "stages",
+    "record",    "gemm_precision", "differentiate", kPrecisionPass,   kDistributePass, "stages",
     "recompute", "gather",         "keep_sums",     "join_residuals", "join_row_sums", "keep_slopes",
     "fuse",      "join_casts",     "schedule",      "group_updates"};
 
@@ -78,11 +78,11 @@ Program bucketed(Program program, const std::map<std::string, Layout>& gradients
 }
 
 // Leaves out the copies of parameters that other stages hold.
-void keep_read(std::vector<std::pair<std::string, std::string>>& copies, const Program& program) {
+void keep_read(std::vector<LowCopy>& copies, const Program& program) {
   std::set<std::string_view> read;
   for (const Value& value : program.values)
     if (value.persistent()) read.insert(value.name);
-  std::erase_if(copies, [&](const auto& pair) { return !read.contains(pair.second); });
+  std::erase_if(copies, [&](const LowCopy& copy) { return !read.contains(copy.name); });
 }
 
 // Costs are those of whole values, so that every rank cuts alike.
@@ -129,9 +129,9 @@ Program inference_program(Program recorded, const Rewrites& r, const AfterPass& 
   Pipeline p(kInferencePasses, std::move(recorded), after);
   p.pass("gemm_precision", gemm_precision(p.take(), r.arithmetic, least_size(r)));
   PreciseProgram precise = precision(p.take(), r.precision);
-  p.pass("precision", lowered(precise, r));
+  p.pass(kPrecisionPass, lowered(precise, r));
   const std::vector<int> begins = has_stages(r) ? stage_begins(p.program(), r) : std::vector<int>{};
-  p.pass("distribute", r.distribution.active() ? distribute(p.take(), r.distribution).program : p.take());
+  p.pass(kDistributePass, r.distribution.active() ? distribute(p.take(), r.distribution).program : p.take());
   p.pass("stages", has_stages(r) ? staged(p.take(), r, begins, StageOf::kBatch) : p.take());
   p.pass("gather", zero.active() ? gather_parameters(p.take(), zero, sample_rank(r)) : p.take());
   p.pass("fuse", r.fuse ? fuse(p.take(), r.traits) : p.take());
@@ -147,12 +147,12 @@ MicroProgram micro_program(Program recorded, const DifferentiateOptions& descent
   p.pass("gemm_precision", gemm_precision(p.take(), r.arithmetic, least_trained_size(r)));
   p.pass("differentiate", differentiate(p.take(), descent));
   PreciseProgram precise = precision(p.take(), r.precision);
-  p.pass("precision", lowered(precise, r));
+  p.pass(kPrecisionPass, lowered(precise, r));
   const std::vector<int> begins = has_stages(r) ? stage_begins(p.program(), r) : std::vector<int>{};
   std::vector<Bucket> buckets;
   Distributed own =
       r.distribution.active() ? distribute(p.take(), r.distribution) : Distributed{p.take(), {}};
-  p.pass("distribute", std::move(own.program));
+  p.pass(kDistributePass, std::move(own.program));
   Program stage = has_stages(r) ? staged(p.take(), r, begins, StageOf::kUpdate) : p.take();
   if (has_stages(r)) keep_read(precise.copies, stage);
   p.pass("stages", in_groups(r) ? bucketed(std::move(stage), own.gradients, r, buckets) : std::move(stage));

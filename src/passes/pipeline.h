@@ -33,6 +33,9 @@ struct Rewrites {
   KernelRule has_kernel = {};  // of its device; unset: nothing is rewritten that would need to know
 };
 
+// The passes that others look for.
+inline constexpr std::string_view kPrecisionPass = "precision", kDistributePass = "distribute";
+
 // A callback that receives the program as recorded ("record") and after each pass, with the pass's name.
 using AfterPass = std::function<void(std::string_view pass, const Program& program)>;
 
@@ -43,7 +46,7 @@ Program inference_program(Program recorded, const Rewrites& rewrites, const Afte
 // and the buckets in which its sums lie; none where there is one rank.
 struct MicroProgram {
   Program program;
-  std::vector<std::pair<std::string, std::string>> copies;  // master, copy
+  std::vector<LowCopy> copies;
   std::vector<Bucket> buckets;
   ZeroPlan zero;
   std::vector<int> begins = {};  // where the stages of a pipeline were cut; the evaluation is cut alike

@@ -78,8 +78,8 @@ class Lowering {
         copies_.try_emplace(master, static_cast<ValueId>(out_program().values.size()));
     if (fresh) {
       Value copy = out_program().values[master];
-      result_.copies.emplace_back(copy.name, copy.name + "@" + to_string(options_.compute));
-      copy.name = result_.copies.back().second;
+      result_.copies.push_back(low_copy_of(copy.name, options_.compute));
+      copy.name = result_.copies.back().name;
       copy.desc.dtype = options_.compute;
       copy.kind = ValueKind::kState;
       out_program().values.push_back(std::move(copy));

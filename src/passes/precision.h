@@ -7,7 +7,7 @@
 // Runs after differentiate.
 #pragma once
 
-#include <utility>
+#include <string>
 #include <vector>
 
 #include "graph/program.h"
@@ -20,9 +20,19 @@ struct PrecisionOptions {
   bool keep_masters = true;  // false: GEMM weights and biases are stored in the compute type only (inference)
 };
 
+// A copy of a parameter in the type that a program computes with.
+struct LowCopy {
+  std::string master, name;  // of the values: "w", "w@bf16"
+  DType dtype = DType::kF32;
+  bool operator==(const LowCopy&) const = default;
+};
+inline LowCopy low_copy_of(const std::string& master, DType dtype) {
+  return {master, master + "@" + to_string(dtype), dtype};
+}
+
 struct PreciseProgram {
   Program program;
-  std::vector<std::pair<std::string, std::string>> copies;  // master, copy
+  std::vector<LowCopy> copies;
 };
 
 PreciseProgram precision(Program program, const PrecisionOptions& options);

@@ -68,8 +68,16 @@ DeviceInfo device_here(const std::string& device, int threads, const std::string
   return name.entry->find({name.ordinal, threads, isa});
 }
 
+DeviceInfo processor_here(int threads, const std::string& isa) {
+  return host_entry().find({.threads = threads, .isa = isa});
+}
+
 int processor_threads(int threads, const std::string& isa) {
-  return find_entry("cpu").find({.threads = threads, .isa = isa}).threads;
+  return processor_here(threads, isa).threads;
+}
+
+bool is_reference(const std::string& backend) {
+  return find_entry(backend).is_reference;
 }
 
 std::vector<std::string> isa_names() {

@@ -14,6 +14,8 @@ namespace vitrail {
 // Returns the device of that name; a processor with so many threads (0: one per core) and the best
 // instruction set or the one named. Throws Error(kDevice) when it is not present.
 DeviceInfo device_here(const std::string& device, int threads, const std::string& isa);
+// Returns the processor of this process.
+DeviceInfo processor_here(int threads = 0, const std::string& isa = "");
 // Returns the same for another backend that runs there: "ref" on the processor.
 DeviceInfo device_of(const std::string& backend, const std::string& device, int threads,
                      const std::string& isa);
@@ -40,6 +42,8 @@ int gpu_of(const HostRank& rank, int gpus);
 // `device` gives none. Throws Error(kDevice) when there is none left for it.
 DeviceInfo device_of_rank(const std::string& backend, std::string device, int threads, const std::string& isa,
                           const HostRank& rank);
+// Whether this backend is the yardstick of the others.
+bool is_reference(const std::string& backend);
 const Backend& device_backend(const std::string& device);  // the device's own
 // Returns the number of processor threads that `threads` means; 0: one per core.
 int processor_threads(int threads, const std::string& isa);

@@ -18,6 +18,7 @@ void count(const Program& program, const Mesh& mesh, int64_t runs, Rows& rows) {
     CollectiveRow& row = rows[{kind, axes}];
     row.kind = kind;
     row.axes = axes;
+    row.is_send = op->form().kind == CollectiveKind::kSend;
     row.count += runs;
     row.bytes +=
         static_cast<double>(runs) * op->bytes_sent(program.descs(node.ins), mesh.size(op->form().axes));

@@ -101,7 +101,7 @@ void RunPlan::note_stage(std::vector<Stage>& stages) const {
   if (peak_bytes() <= stage.peak_bytes) return;
   stage = {rank(), peak_bytes(), most_in_flight(step_.turns(), number), update_flops(), 0};
   for (const CollectiveRow& row : collectives())
-    if (row.kind == "send") stage.sent_bytes += row.bytes;
+    if (row.is_send) stage.sent_bytes += row.bytes;
 }
 
 std::string RunPlan::blocks_of(int stage) const {

@@ -73,41 +73,34 @@ std::unordered_set<std::string_view> names_of(const std::vector<TrainedParam>& p
   return names;
 }
 
-// The type of a copy, "NAME@bf16".
-DType copy_dtype(const std::string& copy) {
-  return *parse_dtype(copy.substr(copy.find('@') + 1));
-}
-
-Program record_update_program(const StepConfig& config,
-                              const std::vector<std::pair<std::string, std::string>>& copies) {
+Program record_update_program(const StepConfig& config, const std::vector<LowCopy>& copies) {
   Builder b;
   b.set_phase(Phase::kUpdate);
   record_update(b, config.trained, config.optim, config.loss_scale);
   std::unordered_map<std::string_view, const TensorDesc*> trained;
   for (const TrainedParam& param : config.trained) trained.emplace(param.name, &param.desc);
-  for (const auto& [master, copy] : copies) {
+  for (const auto& [master, copy, dtype] : copies) {
     const auto found = trained.find(master);
     if (found == trained.end()) continue;
     const TensorDesc& desc = *found->second;
-    const ValueId target = b.state(copy, {copy_dtype(copy), desc.shape}, Category::kParameters, master);
+    const ValueId target = b.state(copy, {dtype, desc.shape}, Category::kParameters, master);
     b.add_all<CopyIntoOp>({target, b.parameter(master, desc)}, copy);
   }
   return b.finish();
 }
 
 // Fills every low-precision copy, of frozen parameters too, or those that are trained from their averages.
-Program record_refresh(const StepConfig& config,
-                       const std::vector<std::pair<std::string, std::string>>& copies, bool average = false) {
+Program record_refresh(const StepConfig& config, const std::vector<LowCopy>& copies, bool average = false) {
   Builder b;
   b.set_phase(Phase::kUpdate);
   const std::unordered_set<std::string_view> trained = names_of(config.trained);
   std::unordered_map<std::string, Shape> shapes;
   for (ParamSpec& spec : step_params(config.model, config.lora))
     shapes.emplace(spec.name, std::move(spec.shape));
-  for (const auto& [master, copy] : copies) {
+  for (const auto& [master, copy, dtype] : copies) {
     if (average && !trained.contains(master)) continue;
     const TensorDesc desc{config.master, shapes.at(master)};
-    const ValueId target = b.state(copy, {copy_dtype(copy), desc.shape}, Category::kParameters, master);
+    const ValueId target = b.state(copy, {dtype, desc.shape}, Category::kParameters, master);
     const ValueId source =
         average ? b.state(ema_name(master), desc, Category::kOptimizer, master) : b.parameter(master, desc);
     b.add_all<CopyIntoOp>({target, source}, copy);
@@ -195,8 +188,8 @@ void plan_host_update(StepPlan& plan, const StepConfig& own, const MicroProgram&
   if (plan.averages()) programs.average = parts(record_refresh(plan.config, micro.copies, true)).host;
   const bool shared = device.shares_host_memory;
   plan.offload =
-      plan_offload(programs, plan.config.bucket_bytes, plan.layout, shared ? backend : find_backend("cpu"),
-                   shared ? device : device_here("cpu", plan.config.host_threads, ""));
+      plan_offload(programs, plan.config.bucket_bytes, plan.layout, shared ? backend : host_entry().kernels(),
+                   shared ? device : processor_here(plan.config.host_threads));
   if (!update.gather.nodes.empty()) plan.offload->gather = planned(std::move(update.gather));
 }
 
@@ -239,7 +232,8 @@ StepPlan plan_step(const StepConfig& config, const Backend& backend, const Devic
   MicroProgram micro = record_micro(
       config, rewrites.traits,
       [&](std::string_view pass, const Program& program) {
-        if (pass == "precision" && config.distribution.active()) plan.recorded = name_key(to_string(program));
+        if (pass == kPrecisionPass && config.distribution.active())
+          plan.recorded = name_key(to_string(program));
       },
       rewrites.has_kernel);
   rewrites.stages.begins = plan.config.stages.begins = micro.begins;

@@ -80,8 +80,9 @@ StepPlan plan_step(const StepConfig& config, const Backend& backend, const Devic
 // The collectives of an update by kind and axes, counted on the programs that run, so that none is forgotten.
 struct CollectiveRow {
   std::string kind, axes;
-  int64_t count = 0;  // an update
-  double bytes = 0;   // that one rank sends an update
+  int64_t count = 0;     // an update
+  double bytes = 0;      // that one rank sends an update
+  bool is_send = false;  // what one stage of a pipeline hands to the next
 };
 
 // The pins of a step's mesh, one a line.

@@ -16,7 +16,7 @@ namespace {
 Program uncut(const StepConfig& config, const Backend& backend) {
   Program whole;
   record_micro(config, backend.traits(), [&](std::string_view pass, const Program& program) {
-    if (pass == "precision") whole = program;
+    if (pass == kPrecisionPass) whole = program;
   });
   return whole;
 }
@@ -44,7 +44,7 @@ WholeCheck::WholeCheck(const TrainStep& step, Disturb disturb)
       store_(plan_.memory.persistent, rank_),
       executor_(plan_, store_, rank_),
       recombiner_(rank_, how_),
-      host_(device_here("cpu", std::max(1, rank_.device.threads), "")),
+      host_(processor_here(std::max(1, rank_.device.threads))),
       disturb_(std::move(disturb)),
       homes_(whole_.values.size(), -1),
       uses_(whole_.use_counts()) {

@@ -27,6 +27,16 @@ TEST(BackendRows, RowsAgreeWithTheirKernelsAndDevices) {
   }
 }
 
+TEST(BackendRows, OneIsTheHostsOwnAndOneTheReference) {
+  EXPECT_TRUE(host_entry().on_host);
+  EXPECT_TRUE(host_entry().names_devices());
+  EXPECT_FALSE(host_entry().is_reference) << "what is compared with itself finds no fault";
+  const std::vector<BackendEntry>& rows = backend_registry();
+  EXPECT_EQ(std::count_if(rows.begin(), rows.end(), [](const BackendEntry& row) { return row.is_reference; }),
+            1);
+  EXPECT_TRUE(find_entry("ref").is_reference);
+}
+
 TEST(BackendRows, ADevicePlannedHasWhatTheFileSays) {
   const DeviceInfo gpu = find_entry("cuda").planned(
       {.name = "G", .memory_bytes = 5, .compute = 90, .processors = 7, .l2_bytes = 11});

@@ -63,7 +63,7 @@ TEST(RunReport, TellsBatchFlopsTimeAndEnergy) {
             " an image (forward, backward and update)",
         std::string("2.00 s an update, 8.00 img/s, 16.0 s for 8 updates, 8.00 s an epoch; by rule\n"),
         std::string(
-            "at most 1.80 KJ an update, 0.00 kWh an epoch: 900 W of each whole device by its data sheet, for "
+            "at most 1.80 kJ an update, 0.00 kWh an epoch: 900 W of each whole device by its data sheet, for "
             "the predicted time; not measured\n"),
         format_bytes(plan.lower_bound_bytes()) + ": most bytes alive at once", std::string("yes; "),
         std::string("1.00 MiB of the driver and its libraries"), std::string("saved activations"),
@@ -93,7 +93,7 @@ TEST(RunReport, TellsBatchFlopsTimeAndEnergy) {
   EXPECT_EQ(json["recompute"].size(), 4u);
   EXPECT_EQ(json["recompute"][0]["peak"], plan.peak_bytes());
   e.watts = 3.6e6 / 2, e.update_s = 0.25, e.calibrated = false, e.peak_gflops = 1500;
-  EXPECT_TRUE(tells(to_text(plan, e), "at most 450 KJ an update, 0.50 kWh an epoch")) << to_text(plan, e);
+  EXPECT_TRUE(tells(to_text(plan, e), "at most 450 kJ an update, 0.50 kWh an epoch")) << to_text(plan, e);
   EXPECT_TRUE(
       tells(to_text(plan, e), "; assumes 50 % of the measured 1.50 K GFLOP/s and no waiting for data"));
   EXPECT_EQ(to_json(plan, e)["assumed_share"], 0.5);
@@ -122,7 +122,7 @@ TEST(RunReport, RanksDrawPowerTogether) {
   for (const std::string& part :
        {std::string("ranks           2 ranks, dp=2, ZeRO 1; memory, FLOPs and time are those of rank "),
         flops + " an update of this rank, " + format_si(plan.update_flops() * 2 / 16) + " an image",
-        std::string("at most 2.00 KJ an update"),
+        std::string("at most 2.00 kJ an update"),
         std::string("for the predicted time, without what ranks exchange"),
         std::string(", without what ranks exchange; ")})
     EXPECT_TRUE(tells(text, part)) << part << "\n" << text;

@@ -59,7 +59,8 @@ TEST(FlatGroups, CopiesAndAveragesHaveGroupsOfTheirOwn) {
   EXPECT_EQ(plain.groups()[0].cuts, (Numbers{0, 32, 80}));
   EXPECT_EQ(plain.groups()[0].piece_counts(), (std::vector<size_t>{32, 48}));
   EXPECT_TRUE(plain.groups()[0].whole);
-  const ZeroPlan plan = zero_of(1, {.stage = 1, .copies = {{"b", "b@bf16"}}, .averages = true});
+  const ZeroPlan plan =
+      zero_of(1, {.stage = 1, .copies = {low_copy_of("b", DType::kBF16)}, .averages = true});
   ASSERT_EQ(plan.groups().size(), 3u);
   const FlatGroup &full = plan.groups()[0], &low = plan.groups()[1], &averages = plan.groups()[2];
   EXPECT_EQ(full.elems, 32);

@@ -64,7 +64,7 @@ TEST(Precision, LowersAProductAndKeepsItsSums) {
             "accumulate(grad/w, %8)  # grad/w\n"
             "%13 f32[N4 K3] = cast(%4)  # fc.bias.f32\n"
             "output loss = %13\n");
-  EXPECT_EQ(low.copies, (std::vector<std::pair<std::string, std::string>>{{"w", "w@bf16"}}));
+  EXPECT_EQ(low.copies, (std::vector<LowCopy>{{"w", "w@bf16", DType::kBF16}}));
 }
 
 // The types of each node's inputs and outputs, by its role.
@@ -112,7 +112,8 @@ TEST(Precision, MastersAndSumsStayFullAndOnlyGemmsReadCopies) {
   for (DType compute : {DType::kBF16, DType::kF16}) {
     const PreciseProgram low = lowered(compute, compute);
     std::set<std::string> copies;
-    for (const auto& [master, copy] : low.copies) {
+    for (const auto& [master, copy, dtype] : low.copies) {
+      EXPECT_EQ(dtype, compute);
       EXPECT_EQ(copy, master + "@" + to_string(compute));
       EXPECT_TRUE(master.ends_with("weight")) << master;
       EXPECT_EQ(master.find("norm"), std::string::npos) << master;

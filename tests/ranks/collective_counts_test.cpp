@@ -169,7 +169,7 @@ TEST(CollectiveCounts, ZeroKeepsWhatItsFormulaSaysOnEveryRank) {
           step.precision.compute = compute;
           train_parameters(step);
           std::set<std::string> masters;
-          for (const auto& [master, copy] : record_micro(step, {}).copies) masters.insert(master);
+          for (const LowCopy& copy : record_micro(step, {}).copies) masters.insert(copy.master);
           double with_copy = 0, plain = 0;
           for (const TrainedParam& param : step.trained)
             (masters.contains(param.name) ? with_copy : plain) += static_cast<double>(param.desc.elems());

@@ -67,7 +67,8 @@ class CheckLayers(ToolCase):
     def test_the_kind_of_a_device_is_tested_by_backends_alone(self):
         bad = "src/plan/a.cpp:2: tests the kind of a device"
         tests = ["parse_cuda(name)", "file.is_gpu()", "kind == DeviceKind::kCuda", 'info.backend == "cpu"', 'f("cuda")',
-                 '"cpu" != name', "info.compute > 0", "cuda_device(0)", "cuda_report ()"]
+                 '"cpu" != name', "info.compute > 0", "cuda_device(0)", "cuda_report ()", 'options.text("backend") != "ref"', '"ref" == name', 'find_entry("cpu").find({})',
+                 'device_here( "cpu", 0, "")']
         self.check([(test, {"src/plan/a.cpp": f"\nbool x = {test};\n"}, 1, bad) for test in tests])
         self.check([
             ("a backend", {"src/backend/a.cpp": "bool x = is_gpu();\n", "src/backend/cuda/a.cpp": 'f("cuda");\n'}, 0, "0 faults"),
