@@ -92,6 +92,7 @@ Adapters::Adapters(const std::string& path, const VitConfig& config)
     : source_(open_safetensors(open_sealed(path))) {
   with_context(path, [&] {
     lora_ = config_of(*source_);
+    adapters_ = lora_adapters(config, lora_);
     require_all(*source_, lora_params(config, lora_));
     VT_REQUIRE(!source_->tensors().empty(), ErrorKind::kData, "the file holds no adapters");
   });
@@ -105,11 +106,9 @@ std::vector<float> Adapters::read(const std::string& name) const {
 }
 
 void Adapters::merge(const ParamSpec& spec, std::span<float> weight) const {
-  constexpr std::string_view kWeight = ".weight";
-  if (!spec.name.ends_with(kWeight)) return;
-  const std::string product = spec.name.substr(0, spec.name.size() - kWeight.size());
-  if (!lora_applies(lora_, product)) return;
-  const std::vector<float> a = read(product + ".lora_a.weight"), b = read(product + ".lora_b.weight");
+  const auto adapter = adapters_.find(spec.name);
+  if (adapter == adapters_.end()) return;
+  const std::vector<float> a = read(adapter->second.a.name), b = read(adapter->second.b.name);
   const auto outputs = static_cast<int64_t>(b.size()) / lora_.rank;
   lora_merge(lora_, a.data(), b.data(), outputs, static_cast<int64_t>(a.size()) / lora_.rank, weight.data());
 }

@@ -1,5 +1,5 @@
-// LoRA adapters stored beside a model's weights: adapters.safetensors with "<product>.lora_a.weight" and
-// "<product>.lora_b.weight" in the parameter table's layout, rank and alpha in its metadata. They are merged
+// LoRA adapters stored beside a model's weights: adapters.safetensors with "<linear>.lora_a.weight" and
+// "<linear>.lora_b.weight" in the parameter table's layout, rank and alpha in its metadata. They are merged
 // into the weights when the folder is opened. Knows no dialect.
 #pragma once
 
@@ -32,6 +32,7 @@ class Adapters {
 
   std::unique_ptr<TensorSource> source_;
   LoraConfig lora_;
+  std::map<std::string, LoraAdapter> adapters_;  // by the weight
 };
 
 }  // namespace vitrail

@@ -18,17 +18,28 @@ constexpr const char* kParts[] = {"patch embedding", "positions and tokens", "at
                                   "norms",           "layer scale",          "head"};
 enum Part { kPatches, kPositions, kAttention, kMlp, kNorms, kLayerScale, kHead };
 
-// The part that a parameter belongs to, by timm's name for it. Attention pooling is part of the head.
-Part model_part(const std::string& name) {
-  const auto has = [&](const char* text) { return name.find(text) != std::string::npos; };
-  if (name.starts_with("attn_pool.") || name.starts_with("head") || name.starts_with("pre_logits."))
-    return kHead;
-  if (name.starts_with("patch_embed.")) return kPatches;
-  if (has("norm")) return kNorms;
-  if (has(".attn.")) return kAttention;
-  if (has(".mlp.")) return kMlp;
-  if (has(".ls1.") || has(".ls2.")) return kLayerScale;
-  return kPositions;
+// The row of the table that a parameter belongs to. Attention pooling is part of the head.
+Part row_of(const ParamSpec& param) {
+  if (param.pools) return kHead;
+  switch (param.part) {
+    case ParamPart::kPatches:
+      return kPatches;
+    case ParamPart::kTokens:
+      return kPositions;
+    case ParamPart::kAttention:
+      return kAttention;
+    case ParamPart::kMlp:
+      return kMlp;
+    case ParamPart::kNorm:
+      return kNorms;
+    case ParamPart::kLayerScale:
+      return kLayerScale;
+    case ParamPart::kUnlisted:
+    case ParamPart::kPreLogits:
+    case ParamPart::kHead:
+      break;
+  }
+  return kHead;
 }
 
 // Counts a network of convolutions without biases, each with a batch norm behind it.
@@ -86,8 +97,7 @@ int64_t ParameterTable::document() const {
 ParameterTable parameter_table(const VitConfig& config) {
   ParameterTable table{config.arch, {}};
   for (const char* part : kParts) table.rows.push_back({part, 0, std::nullopt, ""});
-  for (const ParamSpec& param : vit_params(config))
-    table.rows[model_part(param.name)].exact += param.shape.elems();
+  for (const ParamSpec& param : vit_params(config)) table.rows[row_of(param)].exact += param.shape.elems();
   const int64_t d = config.width;
   ParameterRow &attention = table.rows[kAttention], &mlp = table.rows[kMlp];
   attention.document = config.depth * (config.heads * d * 3 * config.head_size() + d * d);

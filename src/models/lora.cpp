@@ -13,33 +13,45 @@ void validate(const LoraConfig& config) {
              static_cast<long long>(config.rank));
 }
 
-bool lora_applies(const LoraConfig& config, const std::string& product) {
-  if (config.rank == 0 || !product.starts_with("blocks.")) return false;
-  return (config.attention && (product.ends_with(".attn.qkv") || product.ends_with(".attn.proj"))) ||
-         (config.mlp && (product.ends_with(".mlp.fc1") || product.ends_with(".mlp.fc2")));
+bool lora_applies(const LoraConfig& config, const ParamSpec& weight) {
+  if (config.rank == 0 || weight.block < 0 || weight.role != ParamRole::kMatrix) return false;
+  return (config.attention && weight.part == ParamPart::kAttention) ||
+         (config.mlp && weight.part == ParamPart::kMlp);
 }
 
 namespace {
-// Returns how many leading dims of a linear's weight are outputs.
-size_t output_rank(const std::string& product) {
-  return product.ends_with(".qkv") ? 3 : 1;
+LoraAdapter adapter_of(const ParamSpec& weight, Dim rank) {
+  const std::string linear = weight.name.substr(0, weight.name.rfind('.'));
+  const auto split = weight.shape.begin() + static_cast<std::ptrdiff_t>(weight.output_rank);
+  std::vector<Dim> a(split, weight.shape.end()), b(weight.shape.begin(), split);
+  a.insert(a.begin(), rank);
+  b.push_back(rank);
+  LoraAdapter adapter{weight, weight};
+  adapter.a.name = linear + ".lora_a.weight";
+  adapter.a.role = ParamRole::kLoraA;
+  adapter.a.output_rank = 1;
+  adapter.a.shape = Shape(std::move(a));
+  adapter.b.name = linear + ".lora_b.weight";
+  adapter.b.role = ParamRole::kLoraB;
+  adapter.b.shape = Shape(std::move(b));
+  return adapter;
 }
 }  // namespace
 
+std::map<std::string, LoraAdapter> lora_adapters(const VitConfig& config, const LoraConfig& lora) {
+  std::map<std::string, LoraAdapter> adapters;
+  for (const ParamSpec& spec : vit_params(config))
+    if (lora_applies(lora, spec)) adapters.emplace(spec.name, adapter_of(spec, {'R', lora.rank}));
+  return adapters;
+}
+
 std::vector<ParamSpec> lora_params(const VitConfig& config, const LoraConfig& lora) {
   std::vector<ParamSpec> specs;
-  const Dim rank('R', lora.rank);
   for (const ParamSpec& spec : vit_params(config)) {
-    constexpr std::string_view kWeight = ".weight";
-    if (!spec.name.ends_with(kWeight)) continue;
-    const std::string product = spec.name.substr(0, spec.name.size() - kWeight.size());
-    if (!lora_applies(lora, product)) continue;
-    const auto split = spec.shape.begin() + static_cast<std::ptrdiff_t>(output_rank(product));
-    std::vector<Dim> a(split, spec.shape.end()), b(spec.shape.begin(), split);
-    a.insert(a.begin(), rank);
-    b.push_back(rank);
-    specs.push_back({product + ".lora_a.weight", Shape(std::move(a))});
-    specs.push_back({product + ".lora_b.weight", Shape(std::move(b))});
+    if (!lora_applies(lora, spec)) continue;
+    LoraAdapter adapter = adapter_of(spec, {'R', lora.rank});
+    specs.push_back(std::move(adapter.a));
+    specs.push_back(std::move(adapter.b));
   }
   return specs;
 }

@@ -2,6 +2,7 @@
 // records them as nodes of their own; they can be merged into the weights when a model is saved.
 #pragma once
 
+#include <map>
 #include <string>
 #include <vector>
 
@@ -29,11 +30,16 @@ struct LoraConfig {
 
 void validate(const LoraConfig& config);
 
-// Whether the linear "blocks.3.attn.qkv" has an adapter.
-bool lora_applies(const LoraConfig& config, const std::string& product);
+// Whether a linear of the blocks has an adapter, by its weight.
+bool lora_applies(const LoraConfig& config, const ParamSpec& weight);
 
-// Returns "<product>.lora_a.weight" [R ...inputs] and "<product>.lora_b.weight" [...outputs R] of every
-// adapter.
+// The adapter of a linear: "<linear>.lora_a.weight" [R ...inputs] and "<linear>.lora_b.weight" [...outputs
+// R].
+struct LoraAdapter {
+  ParamSpec a, b;
+};
+// Returns all adapters by the names of the weights they adapt, and their parameters in the model's order.
+std::map<std::string, LoraAdapter> lora_adapters(const VitConfig& config, const LoraConfig& lora);
 std::vector<ParamSpec> lora_params(const VitConfig& config, const LoraConfig& lora);
 
 // Computes weight += alpha / rank * B A, all row-major as in the parameter table.

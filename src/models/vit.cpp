@@ -3,7 +3,6 @@
 #include <map>
 
 #include "base/rng.h"
-#include "models/vit_params.h"
 #include "ops/activate.h"
 #include "ops/attention.h"
 #include "ops/bias.h"
@@ -30,9 +29,8 @@ class VitRecorder {
  public:
   VitRecorder(Builder& builder, const VitConfig& config, const VitRecordOptions& options)
       : b_(builder), c_(config), options_(options) {
-    for (ParamSpec& spec : vit_params(config)) shapes_.emplace(std::move(spec.name), std::move(spec.shape));
-    for (ParamSpec& spec : lora_params(config, options.lora))
-      shapes_.emplace(std::move(spec.name), std::move(spec.shape));
+    for (const ParamSpec& spec : vit_params(config)) specs_.emplace(spec.name, spec);
+    for (const ParamSpec& spec : lora_params(config, options.lora)) specs_.emplace(spec.name, spec);
     if (options.dropout > 0 || options.drop_path > 0)
       values_.counters = b_.input("counters", {DType::kI64, {{'Z', kCounterCount}}});
   }
@@ -74,10 +72,13 @@ class VitRecorder {
   using Step = ModelStep;
 
   ValueId param(const std::string& name) {
-    const std::string full = b_.path(name);
-    const auto found = shapes_.find(full);
-    VT_CHECK(found != shapes_.end(), "the parameter table has no %s", full.c_str());
-    return b_.parameter(full, {options_.dtype, found->second});
+    const ParamSpec& known = spec(name);
+    return b_.parameter(known.name, {options_.dtype, known.shape});
+  }
+  const ParamSpec& spec(const std::string& name) const {
+    const auto found = specs_.find(b_.path(name));
+    VT_CHECK(found != specs_.end(), "the parameter table has no %s", b_.path(name).c_str());
+    return found->second;
   }
 
   void note(const std::string& name, ValueId value) {
@@ -96,7 +97,7 @@ class VitRecorder {
                  SourceLine where = SourceLine::here()) {
     const Builder::Scope scope(b_, step);
     ValueId y = b_.add<LinearOp>({x, param(name + ".weight")}, {name, where});
-    if (lora_applies(options_.lora, b_.path(name)))
+    if (lora_applies(options_.lora, spec(name + ".weight")))
       y = b_.add<AddOp>({y, adapter(x, name)}, {name + ".lora", where});
     if (bias) y = b_.add<BiasOp>({y, param(name + ".bias")}, {name + ".bias", where});
     return y;
@@ -267,7 +268,7 @@ class VitRecorder {
   Builder& b_;
   const VitConfig& c_;
   VitRecordOptions options_;
-  std::map<std::string, Shape> shapes_;
+  std::map<std::string, ParamSpec> specs_;
   VitValues values_;
 };
 

@@ -4,6 +4,7 @@
 #include <array>
 #include <cmath>
 
+#include "base/error.h"
 #include "base/rng.h"
 #include "ops/sincos_positions.h"
 
@@ -44,9 +45,9 @@ double root_of(int64_t count) {
 
 // Returns the fan-in of a matrix: the dims after its outputs ([D C P Q], [T H E D], [D H E], [F D]).
 int64_t inputs_of(const ParamSpec& spec) {
-  const bool heads_out = spec.name.ends_with(".qkv.weight") || spec.name.ends_with("attn_pool.q.weight") ||
-                         spec.name.ends_with("attn_pool.kv.weight");
-  return heads_out ? spec.shape.dims().back().local : spec.shape.elems() / spec.shape[0].local;
+  int64_t outputs = 1;
+  for (size_t i = 0; i < spec.output_rank; ++i) outputs *= spec.shape[i].local;
+  return spec.shape.elems() / outputs;
 }
 
 // Draws LeCun normal, Flax's default for a layer.
@@ -58,14 +59,14 @@ void lecun_normal(const ParamSpec& spec, const Draw& draw) {
 void init_patches(const VitConfig& config, const ParamSpec& spec, InitStyle style, const Draw& draw) {
   if (style == InitStyle::kTimm)
     return draw.uniform(1 / root_of(config.channels * config.patch * config.patch_columns()));
-  if (spec.name.ends_with(".bias")) return draw.constant(0);
+  if (spec.role == ParamRole::kBias) return draw.constant(0);
   lecun_normal(spec, draw);
 }
 
 void init_matrix(const ParamSpec& spec, InitStyle style, const Draw& draw) {
   if (style == InitStyle::kTimm) return draw.gauss(0.02);
-  if (spec.name.starts_with("head")) return draw.constant(0);
-  if (spec.name.starts_with("pre_logits")) return lecun_normal(spec, draw);
+  if (spec.part == ParamPart::kHead) return draw.constant(0);
+  if (spec.part == ParamPart::kPreLogits) return lecun_normal(spec, draw);
   const int64_t inputs = inputs_of(spec);
   int64_t outputs = spec.shape.elems() / inputs;
   if (spec.shape.has('T')) outputs /= spec.shape.local('T');  // q, k and v separately
@@ -73,9 +74,9 @@ void init_matrix(const ParamSpec& spec, InitStyle style, const Draw& draw) {
 }
 
 // The class token starts near zero; DeiT's distillation token is drawn like positions.
-void init_token(const std::string& name, InitStyle style, const Draw& draw) {
+void init_token(double deviation, InitStyle style, const Draw& draw) {
   if (style == InitStyle::kJax) return draw.constant(0);
-  draw.gauss(name == "dist_token" ? 0.02 : 1e-6);
+  draw.gauss(deviation);
 }
 
 // The query of attention pooling: big_vision's Xavier counts a fan-in of one per value.
@@ -89,18 +90,29 @@ void init_latent(int64_t width, InitStyle style, const Draw& draw) {
 void init_param(const VitConfig& config, const ParamSpec& spec, InitStyle style, uint64_t seed,
                 std::span<float> target) {
   const Draw draw{target, counter_hash(name_key(spec.name), seed)};
-  const std::string& name = spec.name;
-  const auto ends = [&](const char* text) { return name.ends_with(text); };
-  if (ends("lora_b.weight")) return draw.constant(0);
-  if (ends("lora_a.weight")) return draw.uniform(1 / root_of(inputs_of(spec)));
-  if (name.starts_with("patch_embed.")) return init_patches(config, spec, style, draw);
-  if (name == "pos_embed") return draw.gauss(0.02);
-  if (ends("attn_pool.latent")) return init_latent(config.width, style, draw);
-  if (ends("_token")) return init_token(name, style, draw);
-  if (ends(".gamma")) return draw.constant(1e-5f);
-  if (spec.name.find("norm") != std::string::npos) return draw.constant(ends(".weight") ? 1.0f : 0.0f);
-  if (ends(".weight")) return init_matrix(spec, style, draw);
-  if (style == InitStyle::kJax && name.find(".mlp.") != std::string::npos) return draw.gauss(1e-6);
+  VT_CHECK(spec.part != ParamPart::kUnlisted, "%s is not from the parameter table", spec.name.c_str());
+  if (spec.part == ParamPart::kPatches) return init_patches(config, spec, style, draw);
+  switch (spec.role) {
+    case ParamRole::kLoraA:
+      return draw.uniform(1 / root_of(inputs_of(spec)));
+    case ParamRole::kLoraB:
+      return draw.constant(0);
+    case ParamRole::kPositions:
+      return draw.gauss(0.02);
+    case ParamRole::kLatent:
+      return init_latent(config.width, style, draw);
+    case ParamRole::kToken:
+      return init_token(1e-6, style, draw);
+    case ParamRole::kDistillToken:
+      return init_token(0.02, style, draw);
+    case ParamRole::kGain:
+      return draw.constant(spec.part == ParamPart::kLayerScale ? 1e-5f : 1.0f);
+    case ParamRole::kMatrix:
+      return init_matrix(spec, style, draw);
+    case ParamRole::kBias:
+      break;
+  }
+  if (style == InitStyle::kJax && spec.part == ParamPart::kMlp) return draw.gauss(1e-6);
   draw.constant(0);
 }
 

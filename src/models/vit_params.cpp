@@ -9,63 +9,72 @@ class List {
  public:
   explicit List(const VitConfig& config) : c_(config), d_('D', config.width) {}
 
-  void affine(const std::string& name, Dim dim) {
-    add(name + ".weight", {dim});
-    add(name + ".bias", {dim});
+  using Part = ParamPart;
+  using Role = ParamRole;
+
+  void add(const std::string& name, Shape shape, Part part, Role role, size_t output_rank = 1) {
+    specs.push_back({name, std::move(shape), part, role, output_rank, block_, pools_});
   }
-  void norm(const std::string& name) {
-    if (c_.norm == NormKind::kLayer) return affine(name, d_);
-    add(name + ".weight", {d_});
+  void norm(const std::string& name, Dim dim, bool bias) {
+    add(name + ".weight", {dim}, Part::kNorm, Role::kGain);
+    if (bias) add(name + ".bias", {dim}, Part::kNorm, Role::kBias);
   }
-  void add(const std::string& name, Shape shape) { specs.push_back({name, std::move(shape)}); }
+  void norm(const std::string& name) { norm(name, d_, c_.norm == NormKind::kLayer); }
+  // A linear from `inputs` to `outputs`.
+  void linear(const std::string& name, const std::vector<Dim>& outputs, const std::vector<Dim>& inputs,
+              Part part, bool bias = true) {
+    std::vector<Dim> all = outputs;
+    all.insert(all.end(), inputs.begin(), inputs.end());
+    add(name + ".weight", Shape(std::move(all)), part, Role::kMatrix, outputs.size());
+    if (bias) add(name + ".bias", Shape(outputs), part, Role::kBias);
+  }
 
   void embeddings() {
-    add("patch_embed.proj.weight", {d_, {'C', c_.channels}, {'P', c_.patch}, {'Q', c_.patch_columns()}});
-    if (!c_.pre_norm) add("patch_embed.proj.bias", {d_});
-    if (c_.class_token) add("cls_token", {{'S', 1}, d_});
-    if (c_.distilled) add("dist_token", {{'S', 1}, d_});
-    if (c_.registers > 0) add("reg_token", {{'S', c_.registers}, d_});
+    linear("patch_embed.proj", {d_}, {{'C', c_.channels}, {'P', c_.patch}, {'Q', c_.patch_columns()}},
+           Part::kPatches, !c_.pre_norm);
+    if (c_.class_token) add("cls_token", {{'S', 1}, d_}, Part::kTokens, Role::kToken);
+    if (c_.distilled) add("dist_token", {{'S', 1}, d_}, Part::kTokens, Role::kDistillToken);
+    if (c_.registers > 0) add("reg_token", {{'S', c_.registers}, d_}, Part::kTokens, Role::kToken);
     if (c_.pos == PosKind::kLearned)
-      add("pos_embed", {{'N', c_.pos_prefix_rows() + c_.grid_height() * c_.grid_width()}, d_});
+      add("pos_embed", {{'N', c_.pos_prefix_rows() + c_.grid_height() * c_.grid_width()}, d_}, Part::kTokens,
+          Role::kPositions);
     if (c_.pre_norm) norm("norm_pre");
   }
 
   void mlp(const std::string& at) {
     const Dim f('F', c_.mlp);
-    add(at + "mlp.fc1.weight", {f, d_});
-    add(at + "mlp.fc1.bias", {f});
-    add(at + "mlp.fc2.weight", {d_, f});
-    add(at + "mlp.fc2.bias", {d_});
+    linear(at + "mlp.fc1", {f}, {d_}, Part::kMlp);
+    linear(at + "mlp.fc2", {d_}, {f}, Part::kMlp);
   }
 
-  void block(const std::string& at) {
+  void block(int64_t index) {
+    block_ = static_cast<int>(index);
+    const std::string at = "blocks." + std::to_string(index) + ".";
     const Dim t('T', 3), h('H', c_.heads), e('E', c_.head_size());
     norm(at + "norm1");
-    add(at + "attn.qkv.weight", {t, h, e, d_});
-    if (c_.qkv_bias) add(at + "attn.qkv.bias", {t, h, e});
+    linear(at + "attn.qkv", {t, h, e}, {d_}, Part::kAttention, c_.qkv_bias);
     if (c_.qk_norm) {
-      affine(at + "attn.q_norm", e);
-      affine(at + "attn.k_norm", e);
+      norm(at + "attn.q_norm", e, true);
+      norm(at + "attn.k_norm", e, true);
     }
-    add(at + "attn.proj.weight", {d_, h, e});
-    add(at + "attn.proj.bias", {d_});
-    if (c_.layer_scale) add(at + "ls1.gamma", {d_});
+    linear(at + "attn.proj", {d_}, {h, e}, Part::kAttention);
+    if (c_.layer_scale) add(at + "ls1.gamma", {d_}, Part::kLayerScale, Role::kGain);
     norm(at + "norm2");
     mlp(at);
-    if (c_.layer_scale) add(at + "ls2.gamma", {d_});
+    if (c_.layer_scale) add(at + "ls2.gamma", {d_}, Part::kLayerScale, Role::kGain);
+    block_ = -1;
   }
 
   void map_head() {
+    pools_ = true;
     const Dim h('H', c_.heads), e('E', c_.head_size()), t('T', 2);
-    add("attn_pool.latent", {{'S', 1}, d_});
-    add("attn_pool.q.weight", {h, e, d_});
-    add("attn_pool.q.bias", {h, e});
-    add("attn_pool.kv.weight", {t, h, e, d_});
-    add("attn_pool.kv.bias", {t, h, e});
-    add("attn_pool.proj.weight", {d_, h, e});
-    add("attn_pool.proj.bias", {d_});
+    add("attn_pool.latent", {{'S', 1}, d_}, Part::kTokens, Role::kLatent);
+    linear("attn_pool.q", {h, e}, {d_}, Part::kAttention);
+    linear("attn_pool.kv", {t, h, e}, {d_}, Part::kAttention);
+    linear("attn_pool.proj", {d_}, {h, e}, Part::kAttention);
     norm("attn_pool.norm");
     mlp("attn_pool.");
+    pools_ = false;
   }
 
   void head() {
@@ -73,17 +82,11 @@ class List {
     if (c_.pool == Pool::kMap) map_head();
     if (c_.norm_place == NormPlace::kAfterPool) norm("fc_norm");
     const Dim o('O', c_.representation_size());
-    if (c_.pre_logits) {
-      add("pre_logits.fc.weight", {o, d_});
-      add("pre_logits.fc.bias", {o});
-    }
+    if (c_.pre_logits) linear("pre_logits.fc", {o}, {d_}, Part::kPreLogits);
     if (c_.classes == 0) return;
-    const Dim k('K', c_.classes);
-    for (const char* name : {"head", "head_dist"}) {
-      if (name == std::string("head_dist") && !c_.distilled) continue;
-      add(std::string(name) + ".weight", {k, c_.pre_logits ? o : d_});
-      add(std::string(name) + ".bias", {k});
-    }
+    const Dim k('K', c_.classes), read = c_.pre_logits ? o : d_;
+    linear("head", {k}, {read}, Part::kHead);
+    if (c_.distilled) linear("head_dist", {k}, {read}, Part::kHead);
   }
 
   std::vector<ParamSpec> specs;
@@ -91,6 +94,8 @@ class List {
  private:
   const VitConfig& c_;
   Dim d_;
+  int block_ = -1;
+  bool pools_ = false;
 };
 
 }  // namespace
@@ -98,7 +103,7 @@ class List {
 std::vector<ParamSpec> vit_params(const VitConfig& config) {
   List list(config);
   list.embeddings();
-  for (int64_t i = 0; i < config.depth; ++i) list.block("blocks." + std::to_string(i) + ".");
+  for (int64_t i = 0; i < config.depth; ++i) list.block(i);
   list.head();
   return std::move(list.specs);
 }

@@ -10,9 +10,38 @@
 
 namespace vitrail {
 
+// The part of the model that a parameter belongs to; norms and layer scales are parts of their own.
+enum class ParamPart : uint8_t {
+  kUnlisted,  // of a spec that only names what is read
+  kPatches,
+  kTokens,  // prefix tokens and positions
+  kAttention,
+  kMlp,
+  kNorm,
+  kLayerScale,
+  kPreLogits,
+  kHead
+};
+enum class ParamRole : uint8_t {
+  kMatrix,
+  kBias,
+  kGain,  // of a norm or a layer scale
+  kToken,
+  kDistillToken,
+  kPositions,
+  kLatent,  // the query of attention pooling
+  kLoraA,
+  kLoraB
+};
+
 struct ParamSpec {
   std::string name;
   Shape shape;  // row-major, outermost first: linear weights are [outputs..., inputs...]
+  ParamPart part = ParamPart::kUnlisted;
+  ParamRole role = ParamRole::kMatrix;
+  size_t output_rank = 1;  // of a matrix: how many leading dims are outputs
+  int block = -1;          // of the encoder; -1: outside the blocks
+  bool pools = false;      // of attention pooling, which is part of the head
 };
 
 // Returns the parameters in the order of a forward pass. RMSNorm models have no biases in their norms;

@@ -130,7 +130,8 @@ void fit_head(PreparedModel& model, const std::vector<std::string>& classes) {
 }  // namespace
 
 std::unique_ptr<PreparedModel> prepare_model(const ModelSettings& settings, uint64_t seed,
-                                             const std::vector<std::string>& classes, ScoreKind scores) {
+                                             const std::vector<std::string>& classes, ScoreKind scores,
+                                             const LoraConfig& lora) {
   auto model = std::make_unique<PreparedModel>();
   if (settings.given.contains("classes"))
     VT_REQUIRE(settings.fields.classes == static_cast<int64_t>(classes.size()), ErrorKind::kConfig,
@@ -148,20 +149,28 @@ std::unique_ptr<PreparedModel> prepare_model(const ModelSettings& settings, uint
   model->card.path.clear();
   model->style = settings.style;
   model->seed = seed;
+  model->lora = lora;
   return model;
 }
 
-void PreparedModel::fill(const std::string& name, const Shape& shape, std::span<float> target) const {
-  const bool adapter = name.find(".lora_") != std::string::npos;
-  const bool head = new_head && (name.starts_with("head.") || name.starts_with("head_dist."));
-  if (!opened || adapter || head) return init_param(card.config, {name, shape}, style, seed, target);
-  opened->read_param({name, shape}, target);
+void PreparedModel::fill(const ParamSpec& spec, std::span<float> target) const {
+  const bool adapter = spec.role == ParamRole::kLoraA || spec.role == ParamRole::kLoraB;
+  const bool head = new_head && spec.part == ParamPart::kHead;
+  if (!opened || adapter || head) return init_param(card.config, spec, style, seed, target);
+  opened->read_param(spec, target);
 }
 
 ParamFiller PreparedModel::filler() const {
-  return [this](const std::string& name, const Shape& shape, std::span<float> target) {
-    fill(name, shape, target);
-  };
+  std::map<std::string, ParamSpec> specs;
+  for (ParamSpec& spec : step_params(card.config, lora)) specs.emplace(spec.name, std::move(spec));
+  return
+      [this, specs = std::move(specs)](const std::string& name, const Shape& shape, std::span<float> target) {
+        const auto known = specs.find(name);
+        VT_CHECK(known != specs.end(), "%s is no parameter of this model", name.c_str());
+        ParamSpec spec = known->second;
+        spec.shape = shape;
+        fill(spec, target);
+      };
 }
 
 std::vector<ParamSpec> step_params(const VitConfig& config, const LoraConfig& lora) {

@@ -16,15 +16,18 @@ struct PreparedModel {
   InitStyle style = {};  // of what is drawn: all from scratch, else a new head and adapters
   uint64_t seed = 0;
 
-  void fill(const std::string& name, const Shape& shape, std::span<float> target) const;
-  // Returns the same as a function, for as long as this object lives.
+  LoraConfig lora = {};  // the adapters it is trained with
+
+  void fill(const ParamSpec& spec, std::span<float> target) const;
+  // Returns the same as a function of names, for as long as this object lives.
   ParamFiller filler() const;
 };
 
 // Prepares the model; `classes` are the data's, in order, and `scores` says how the loss interprets the
 // logits.
 std::unique_ptr<PreparedModel> prepare_model(const ModelSettings& settings, uint64_t seed,
-                                             const std::vector<std::string>& classes, ScoreKind scores);
+                                             const std::vector<std::string>& classes, ScoreKind scores,
+                                             const LoraConfig& lora = {});
 
 // Returns all parameters of a step: the model's and its adapters'.
 std::vector<ParamSpec> step_params(const VitConfig& config, const LoraConfig& lora);

@@ -266,8 +266,9 @@ RunSetup set_up(const TrainConfig& given, const DeviceInfo& device, RankPlace pl
     workers = std::clamp<int64_t>(seat.threads() * same / 2, 1,
                                   std::max<int64_t>(1, std::thread::hardware_concurrency() / 2));
   setup.data = open_data(setup.config.data);
-  setup.model = prepare_model(setup.config.model, static_cast<uint64_t>(setup.config.train.seed),
-                              setup.data.train->classes(), score_kind(setup.config.train.loss));
+  setup.model =
+      prepare_model(setup.config.model, static_cast<uint64_t>(setup.config.train.seed),
+                    setup.data.train->classes(), score_kind(setup.config.train.loss), setup.config.lora);
   if (setup.data.train->multi_label())
     VT_REQUIRE(setup.config.train.loss != TrainLoss::kSoftmax, ErrorKind::kConfig,
                "the data gives several labels an image: set train.loss to bce_mean or bce_sum");

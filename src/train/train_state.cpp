@@ -134,34 +134,40 @@ void restore_state(const TensorSource& source, const PersistentStore& store) {
   }
 }
 
-ParamReader model_reader(WholeValues& values, const LoraConfig& lora, bool average, bool apart) {
-  return [&values, lora, average, apart](const ParamSpec& spec, std::span<float> target) {
-    const std::vector<float> found = floats_of(values, spec.name, average);
-    VT_CHECK(found.size() == target.size(), "%s: %zu floats for %zu", spec.name.c_str(), found.size(),
-             target.size());
-    std::copy(found.begin(), found.end(), target.begin());
-    constexpr std::string_view kWeight = ".weight";
-    if (apart || !spec.name.ends_with(kWeight)) return;
-    const std::string product = spec.name.substr(0, spec.name.size() - kWeight.size());
-    if (!lora_applies(lora, product)) return;
-    const std::vector<float> a = floats_of(values, product + ".lora_a.weight", average),
-                             b = floats_of(values, product + ".lora_b.weight", average);
-    const auto inputs = static_cast<int64_t>(a.size()) / lora.rank,
-               outputs = static_cast<int64_t>(b.size()) / lora.rank;
-    lora_merge(lora, a.data(), b.data(), outputs, inputs, target.data());
-  };
+namespace {
+// Reads the weights as a published model has them: the moving average when `average`, with these adapters
+// merged in.
+ParamReader model_reader(WholeValues& values, const LoraConfig& lora, bool average,
+                         std::map<std::string, LoraAdapter> merged) {
+  return
+      [&values, lora, average, merged = std::move(merged)](const ParamSpec& spec, std::span<float> target) {
+        const std::vector<float> found = floats_of(values, spec.name, average);
+        VT_CHECK(found.size() == target.size(), "%s: %zu floats for %zu", spec.name.c_str(), found.size(),
+                 target.size());
+        std::copy(found.begin(), found.end(), target.begin());
+        const auto adapter = merged.find(spec.name);
+        if (adapter == merged.end()) return;
+        const std::vector<float> a = floats_of(values, adapter->second.a.name, average),
+                                 b = floats_of(values, adapter->second.b.name, average);
+        const auto inputs = static_cast<int64_t>(a.size()) / lora.rank,
+                   outputs = static_cast<int64_t>(b.size()) / lora.rank;
+        lora_merge(lora, a.data(), b.data(), outputs, inputs, target.data());
+      };
 }
+}  // namespace
 
 void write_model_folder(const std::string& folder, const ModelCard& card, WholeValues& values,
                         const LoraConfig& lora, bool average, bool adapters_apart) {
   ModelCard stored = card;
   stored.config = stored_config(card.config);
+  std::map<std::string, LoraAdapter> merged;
+  if (!adapters_apart) merged = lora_adapters(stored.config, lora);
   write_model(
       folder, stored,
       {.dialect = folder_dialect(stored.config), .storage = DType::kF32, .overwrite = true, .folder = true},
-      with_positions(card.config, model_reader(values, lora, average, adapters_apart)));
+      with_positions(card.config, model_reader(values, lora, average, std::move(merged))));
   if (lora.rank == 0 || !adapters_apart) return;
-  write_adapters(folder, stored.config, lora, model_reader(values, lora, average, true));
+  write_adapters(folder, stored.config, lora, model_reader(values, lora, average, {}));
 }
 
 VitConfig stored_config(const VitConfig& config) {

@@ -47,10 +47,6 @@ std::vector<PartToWrite> state_parts(WholeValues& values, int rank);
 // first value that is missing or has another shape.
 void restore_state(const TensorSource& source, const PersistentStore& store);
 
-// Reads the weights as a published model has them: the moving average when `average`, adapters merged in
-// unless `apart`.
-ParamReader model_reader(WholeValues& values, const LoraConfig& lora, bool average, bool apart);
-
 // Returns the config of a stored model folder: fixed positions are stored as a learned table.
 VitConfig stored_config(const VitConfig& config);
 

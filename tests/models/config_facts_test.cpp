@@ -127,7 +127,15 @@ TEST(LoraFacts, AdaptersHaveTheInputsAndOutputsOfTheirLinears) {
                 "blocks.0.mlp.fc1.lora_a.weight [R3 D6]", "blocks.0.mlp.fc1.lora_b.weight [F10 R3]",
                 "blocks.0.mlp.fc2.lora_a.weight [R3 F10]", "blocks.0.mlp.fc2.lora_b.weight [D6 R3]"}));
   EXPECT_TRUE(lora_params(c, {}).empty());
-  EXPECT_FALSE(lora_applies({.rank = 1, .mlp = true}, "attn_pool.mlp.fc1")) << "blocks alone";
+  VitConfig pooling = c;
+  pooling.pool = Pool::kMap;
+  int pools = 0;
+  for (const ParamSpec& spec : vit_params(pooling)) {
+    if (!spec.pools) continue;
+    ++pools;
+    EXPECT_FALSE(lora_applies({.rank = 1, .mlp = true}, spec)) << spec.name << ": blocks alone";
+  }
+  EXPECT_EQ(pools, 13) << "the latent, three linears, a norm and an MLP";
 }
 
 TEST(RecordFacts, AttentionOfOneBlockAndFeaturesOfTwoTokens) {

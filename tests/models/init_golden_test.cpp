@@ -117,9 +117,9 @@ INSTANTIATE_TEST_SUITE_P(Cases, InitGolden, testing::ValuesIn(init_cases()),
 
 TEST(Init, IsAFunctionOfSeedNameAndElement) {
   VitConfig config = config_of(init_cases().front().json.at("config"));
-  const ParamSpec one{"blocks.0.mlp.fc1.weight", {{'F', 240}, {'D', 96}}},
-      other{"blocks.1.mlp.fc1.weight", {{'F', 240}, {'D', 96}}},
-      part{"blocks.0.mlp.fc1.weight", {{'F', 2}, {'D', 96}}};
+  const ParamSpec one{"blocks.0.mlp.fc1.weight", {{'F', 240}, {'D', 96}}, ParamPart::kMlp},
+      other{"blocks.1.mlp.fc1.weight", {{'F', 240}, {'D', 96}}, ParamPart::kMlp},
+      part{"blocks.0.mlp.fc1.weight", {{'F', 2}, {'D', 96}}, ParamPart::kMlp};
   for (InitStyle style : {InitStyle::kTimm, InitStyle::kJax}) {
     const std::vector<float> values = drawn(config, one, style, 7);
     EXPECT_EQ(drawn(config, one, style, 7), values);
