@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "plan/largest_batch.h"
+#include "plan/memory_table.h"
 
 namespace vitrail {
 
@@ -12,15 +13,14 @@ std::string mib(size_t bytes) {
   return strf("%.1f MiB", static_cast<double>(bytes) / (1 << 20));
 }
 
-// Returns "transient 3.1 GiB, parameters 0.3 GiB": the largest categories, largest first.
+// Returns "transient 3.1 GiB, parameters 0.3 GiB": the largest rows of the memory table, largest first.
 std::string largest_consumers(const MemoryPlan& memory) {
-  std::vector<std::pair<size_t, const char*>> rows;
-  for (size_t c = 0; c < kCategoryCount; ++c)
-    rows.emplace_back(memory.by_category[c], to_string(static_cast<Category>(c)));
-  std::sort(rows.rbegin(), rows.rend());
+  NamedBytes rows = memory_rows(memory.by_category, memory.peak_bytes());
+  std::stable_sort(rows.begin(), rows.end(),
+                   [](const auto& a, const auto& b) { return a.second > b.second; });
   std::string text;
-  for (size_t i = 0; i < 3 && rows[i].first > 0; ++i)
-    text += strf("%s%s %s", i > 0 ? ", " : "", rows[i].second, mib(rows[i].first).c_str());
+  for (size_t i = 0; i < std::min<size_t>(3, rows.size()) && rows[i].second > 0; ++i)
+    text += strf("%s%s %s", i > 0 ? ", " : "", rows[i].first.c_str(), mib(rows[i].second).c_str());
   return text;
 }
 

@@ -4,6 +4,7 @@
 
 #include "backend/registry.h"
 #include "base/error.h"
+#include "plan/largest_batch.h"
 #include "plan/node_times.h"
 #include "train/offload_time.h"
 #include "train/run_plan.h"
@@ -13,17 +14,6 @@ namespace vitrail {
 namespace {
 
 constexpr int64_t kMostWanted = 1 << 24;
-
-// The divisors of a share of the batch that are whole groups of images, ascending.
-std::vector<int64_t> micro_batches(int64_t share, int64_t unit) {
-  std::vector<int64_t> sizes;
-  for (int64_t d = 1; d * d <= share; ++d)
-    if (share % d == 0) sizes.insert(sizes.end(), {d, share / d});
-  std::sort(sizes.begin(), sizes.end());
-  sizes.erase(std::unique(sizes.begin(), sizes.end()), sizes.end());
-  std::erase_if(sizes, [&](int64_t size) { return size % unit != 0; });
-  return sizes;
-}
 
 // Whether a way takes no more measures against a lack of memory than another, in the same arithmetic.
 bool spares_less(const TrainConfig& a, const TrainConfig& b) {
@@ -135,16 +125,12 @@ class Search {
       const std::vector<int64_t> sizes = micro_batches(share, augment.mixes() ? augment.mix_group : 1);
       VT_REQUIRE(!sizes.empty(), ErrorKind::kConfig, "%lld images a rank are no whole groups of %lld",
                  static_cast<long long>(share), static_cast<long long>(augment.mix_group));
-      // Memory grows with the micro-batch, so the divisors of the share are halved until one is left.
-      for (size_t low = 0, high = sizes.size(), at = high - 1; low < high; at = (low + high) / 2) {
+      largest_fitting(sizes, [&](int64_t size) {
         config.train.batch = q_.batch;
-        config.train.micro_batch = sizes[at];
-        config.train.accumulation = share / sizes[at];
-        if (try_at(config))
-          low = at + 1;
-        else
-          high = at;
-      }
+        config.train.micro_batch = size;
+        config.train.accumulation = share / size;
+        return try_at(config);
+      });
       if (best_) found_.rows.push_back(timed(std::move(*best_)));
     } catch (const Error& error) {
       const bool lacks = error.kind() == ErrorKind::kConfig || error.kind() == ErrorKind::kUsage ||

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cstdint>
 #include <string>
+#include <vector>
 
 #include "telemetry/format.h"
 
@@ -47,6 +48,28 @@ int64_t largest_batch(int64_t unit, size_t bytes, const Need& need) {
     (middle.bytes <= room ? good : bad) = middle;
   }
   return good.units * unit;
+}
+
+// Returns the micro-batches that divide so many images, as multiples of `unit`, smallest first.
+inline std::vector<int64_t> micro_batches(int64_t images, int64_t unit) {
+  std::vector<int64_t> sizes;
+  for (int64_t size = unit; size <= images; size += unit)
+    if (images % size == 0) sizes.push_back(size);
+  return sizes;
+}
+
+// Returns the largest of these sizes, smallest first, with which fits(size) is true; 0: with none. Memory
+// grows with the size, so after the largest the sizes are halved until one is left.
+template <typename Fits>
+int64_t largest_fitting(const std::vector<int64_t>& sizes, const Fits& fits) {
+  size_t low = 0, high = sizes.size();
+  for (size_t at = high - 1; low < high; at = (low + high) / 2) {
+    if (fits(sizes[at]))
+      low = at + 1;
+    else
+      high = at;
+  }
+  return low > 0 ? sizes[low - 1] : 0;
 }
 
 }  // namespace vitrail

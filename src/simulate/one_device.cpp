@@ -1,5 +1,6 @@
 #include "simulate/one_device.h"
 
+#include "plan/largest_batch.h"
 #include "plan/node_times.h"
 
 namespace vitrail {
@@ -45,13 +46,17 @@ double OneDevice::share_seconds(int64_t batch, int64_t world, int64_t micro_batc
 
 int64_t OneDevice::share_micro_batch(int64_t batch, int64_t world) {
   const int64_t images = whole_groups(ceil_div(batch, world));
-  for (int64_t micros = 1, last = 0; micros <= images; micros *= 2) {
+  // A share need not divide evenly, so its halves are tried.
+  std::vector<int64_t> sizes;
+  for (int64_t micros = 1; micros <= images; micros *= 2) {
     const int64_t each = whole_groups(ceil_div(images, micros));
-    if (each == last) break;
-    last = each;
-    if (plan(each, ceil_div(images, each)).peak_bytes() <= run_.target.available_bytes) return each;
+    if (!sizes.empty() && each == sizes.front()) break;
+    sizes.insert(sizes.begin(), each);
   }
-  return images;
+  const int64_t most = largest_fitting(sizes, [&](int64_t each) {
+    return plan(each, ceil_div(images, each)).peak_bytes() <= run_.target.available_bytes;
+  });
+  return most > 0 ? most : images;
 }
 
 }  // namespace vitrail

@@ -2,6 +2,7 @@
 #include <algorithm>
 
 #include "optim/recorders.h"
+#include "plan/largest_batch.h"
 #include "telemetry/format.h"
 #include "train/step_plan.h"
 
@@ -25,16 +26,16 @@ size_t peak_of(const StepConfig& config, const StepPlan& like) {
 
 // Returns the largest micro-batch that divides the present one and fits; 0: none does.
 int64_t fitting_batch(const StepPlan& plan, const Beside& beside, size_t available, int64_t unit) {
-  unit *= plan.config.distribution.mesh.size(Axis::kData);
-  for (int64_t parts = 2; parts <= plan.config.micro_batch; ++parts) {
-    if (plan.config.micro_batch % (parts * unit) != 0) continue;
+  const int64_t present = plan.config.micro_batch;
+  std::vector<int64_t> sizes = micro_batches(present, unit * plan.config.distribution.mesh.size(Axis::kData));
+  std::erase(sizes, present);
+  const int64_t most = largest_fitting(sizes, [&](int64_t size) {
     StepConfig config = plan.config;
-    config.micro_batch /= parts;
-    config.eval_batch = std::min(config.eval_batch, config.micro_batch);
-    const int64_t rows = rank_rows(config.micro_batch, config);
-    if (peak_of(config, plan) + sum_of(beside(rows)) <= available) return rows;
-  }
-  return 0;
+    config.micro_batch = size;
+    config.eval_batch = std::min(config.eval_batch, size);
+    return peak_of(config, plan) + sum_of(beside(rank_rows(size, config))) <= available;
+  });
+  return rank_rows(most, plan.config);
 }
 
 // Norms of whole parameters cross ranks in the middle of an update, which the host's does not.

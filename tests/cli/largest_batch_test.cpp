@@ -53,6 +53,26 @@ TEST(LargestBatch, TheEndOfTheSearchIsNotTakenForALimit) {
   EXPECT_EQ(largest_batch_text(0), "0");
 }
 
+TEST(LargestBatch, OfDivisorsTheLargestIsAskedFirstThenHalves) {
+  EXPECT_EQ(micro_batches(24, 1), (std::vector<int64_t>{1, 2, 3, 4, 6, 8, 12, 24}));
+  EXPECT_EQ(micro_batches(24, 4), (std::vector<int64_t>{4, 8, 12, 24}));
+  EXPECT_EQ(micro_batches(7, 2), std::vector<int64_t>());
+  const std::vector<int64_t> sizes = micro_batches(24, 1);
+  for (int64_t room = 0; room <= 25; ++room) {
+    std::vector<int64_t> asked;
+    const int64_t found = largest_fitting(sizes, [&](int64_t size) {
+      asked.push_back(size);
+      return size <= room;
+    });
+    int64_t wanted = 0;
+    for (const int64_t size : sizes) wanted = size <= room ? size : wanted;
+    EXPECT_EQ(found, wanted) << room;
+    EXPECT_EQ(asked.front(), 24);
+    EXPECT_LE(asked.size(), 4u) << room;
+  }
+  EXPECT_EQ(largest_fitting({}, [](int64_t) { return true; }), 0);
+}
+
 // Returns the CPU time of this process, which other processes do not affect.
 double processor_seconds() {
   timespec time{};
