@@ -48,7 +48,7 @@ class Stream {
   // Device::host_memory() may be reused when the copy is finished.
   virtual void upload(void* target, const void* host, size_t bytes) = 0;
   virtual void copy(void* target, const void* source, size_t bytes) = 0;
-  // To bytes of Device::host_memory(), which have arrived when the copy is finished.
+  // The target is bytes of Device::host_memory(), which have arrived when the copy is finished.
   virtual void download(void* host, const void* source, size_t bytes) { copy(host, source, bytes); }
   // The event marks everything enqueued so far. It may be recorded again while waits for its earlier mark are
   // pending.

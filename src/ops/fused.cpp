@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "base/text.h"
 #include "ops/attention.h"
 #include "ops/elementwise.h"
 #include "ops/expect.h"
@@ -17,6 +18,10 @@ int FusedOp::Source::input() const {
 int FusedOp::Source::member() const {
   VT_CHECK(made_, "member %d of a fused op is its input %d", index_, index_);
   return index_;
+}
+
+std::vector<std::string_view> FusedOp::kinds_in(std::string_view kind) {
+  return split(kind, '+');
 }
 
 std::vector<int> inputs_of(const FusedOp::Member& member) {

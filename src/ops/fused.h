@@ -55,6 +55,9 @@ class FusedOp : public Op {
   std::vector<int> updates() const override;
 
   const std::vector<Member>& members() const { return members_; }
+  // The kinds of the members, from the kind of a node, which need not be at hand; one that is not fused has
+  // its own.
+  static std::vector<std::string_view> kinds_in(std::string_view kind);
   int kept() const { return kept_; }  // the member whose output is kept; kNone: none is
   bool is_kept(size_t member) const { return kept_ == static_cast<int>(member); }
   // Returns the output descriptions of every member that has one: one of each, then all of the last.

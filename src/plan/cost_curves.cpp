@@ -4,8 +4,10 @@
 #include <cmath>
 #include <tuple>
 
-#include "base/text.h"
 #include "ops/attention.h"
+#include "ops/attention_bias_grad.h"
+#include "ops/attention_sums.h"
+#include "ops/fused.h"
 #include "ops/linear.h"
 #include "ops/patch_embed.h"
 
@@ -92,9 +94,17 @@ double between(const std::vector<Neighbour>& near) {
   return std::clamp(fitted(near), least->above - kBeyond, most->above + kBeyond);
 }
 
+// Whether a kind is attention or one of its gradients.
+bool attends(std::string_view kind) {
+  constexpr std::string_view kKinds[] = {AttentionOp::kKind,     AttentionProbsOp::kKind,
+                                         AttentionGradOp::kKind, AttentionBiasGradOp::kKind,
+                                         AttentionSumsOp::kKind, AttentionSumsGradOp::kKind};
+  return std::find(std::begin(kKinds), std::end(kKinds), kind) != std::end(kKinds);
+}
+
 double seconds_among(const std::vector<const CostCurve*>& curves, const NodeSize& size,
                      const Roofline& roofline) {
-  const bool is_attention = heart_of(curves.front()->kind).starts_with("attention");
+  const bool is_attention = attends(heart_of(curves.front()->kind));
   const auto wanted = place_of(size, is_attention);
   std::vector<Neighbour> near;
   for (const CostCurve* curve : curves)
@@ -164,7 +174,7 @@ std::optional<double> CostCurves::seconds(const CostCurve& of, const NodeSize& s
 }
 
 std::string heart_of(const std::string& kind) {
-  const std::vector<std::string_view> members = split(kind, '+');
+  const std::vector<std::string_view> members = FusedOp::kinds_in(kind);
   for (const std::string_view heart :
        {AttentionGradOp::kKind, AttentionOp::kKind, LinearDwOp::kKind, LinearDxOp::kKind, LinearOp::kKind,
         PatchEmbedDwOp::kKind, PatchEmbedOp::kKind})

@@ -16,7 +16,7 @@ class Prefetch {
   // Pieces of `bytes`; of 0, it has no stream and is never used.
   Prefetch(size_t bytes, RankContext& rank);
 
-  size_t bytes() const { return landing_.bytes(); }
+  size_t bytes() const { return buffer_.bytes(); }
   // Starts to bring a piece. It stays as it is until work behind take(), or Device::finish(), is done.
   void send(std::span<const std::byte> piece);
   // A copy of the piece sent last, enqueued like any other work; the next may be sent at once.
@@ -24,7 +24,7 @@ class Prefetch {
 
  private:
   Device* device_;
-  Buffer landing_;
+  Buffer buffer_;
   std::unique_ptr<Stream> stream_;
   std::unique_ptr<Event> landed_, taken_;
 };

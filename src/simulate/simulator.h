@@ -1,7 +1,7 @@
 // Runs the tasks of a step on a network, in simulated time: each rank computes its nodes in their order on
-// one lane and exchanges on another, as the executor does. One rank stands for all that have the same program
-// at a like place of the network; ranks that differ (stages of a pipeline, other shares of a batch) are
-// simulated together and wait for each other.
+// one stream and exchanges on another, as the executor does. One rank stands for all that have the same
+// program at a like place of the network; ranks that differ (stages of a pipeline, other shares of a batch)
+// are simulated together and wait for each other.
 #pragma once
 
 #include <map>
@@ -46,7 +46,7 @@ struct ExchangeTimes {
 
 struct SimulatedSpan {
   int rank = 0;
-  bool exchange = false;  // on the lane of communication
+  bool exchange = false;  // on the stream of communication
   std::string name;
   double begin = 0, end = 0;
 };

@@ -89,12 +89,9 @@ void Loop::one_update() {
   parts_.seconds.add(status.interval_s);
   if (!std::exchange(started_, true)) tell_start(status.interval_s);
   const auto paused = Clock::now();
-  if (rolled_back(values)) {
-    parts_.feed.seek(progress_.step);
-    times_.start();
-    return parts_.journal.step(status);
-  }
+  const bool back = rolled_back(values);
   parts_.journal.step(status);
+  if (back) return;
   if (log_due()) log(status);
   times_.pause();
   progress_.eval_due = eval_due();
@@ -114,7 +111,12 @@ bool Loop::compare_due() const {
 
 // Goes back to a checkpoint where a comparison of replicas or skipped updates ask for it.
 bool Loop::rolled_back(const StepValues& values) {
-  return (compare_due() && parts_.replicas->handle(progress_)) || parts_.skips.handle(values, progress_);
+  const bool back =
+      (compare_due() && parts_.replicas->handle(progress_)) || parts_.skips.handle(values, progress_);
+  if (!back) return false;
+  parts_.feed.seek(progress_.step);
+  times_.start();
+  return true;
 }
 
 void Loop::begin_update() {

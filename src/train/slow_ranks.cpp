@@ -11,7 +11,8 @@ namespace {
 constexpr double kTimes = 1.5;   // as long as usual, beyond what all ranks have in common
 constexpr double kLeast = 0.02;  // seconds: of shorter updates the machine's own noise is larger
 
-double median(std::vector<double> values) {
+// The middle value, of an even number of them the lower one, so that it is the time of some rank.
+double lower_median(std::vector<double> values) {
   const auto middle = values.begin() + static_cast<std::ptrdiff_t>((values.size() - 1) / 2);
   std::nth_element(values.begin(), middle, values.end());
   return *middle;
@@ -28,7 +29,7 @@ std::string SlowRank::text() const {
 double SlowRanks::shared_slowness(std::span<const double> seconds) const {
   std::vector<double> times;
   for (size_t r = 0; r < rows_.size(); ++r) times.push_back(seconds[r] / std::max(rows_[r].usual_s, 1e-9));
-  return std::max(1.0, median(times));
+  return std::max(1.0, lower_median(times));
 }
 
 std::vector<SlowRank> SlowRanks::add(std::span<const double> seconds) {
@@ -38,7 +39,7 @@ std::vector<SlowRank> SlowRanks::add(std::span<const double> seconds) {
   if (updates_ <= kUsual + 1) {
     for (size_t r = 0; r < rows_.size(); ++r) {
       rows_[r].first.push_back(seconds[r]);
-      rows_[r].usual_s = median(rows_[r].first);
+      rows_[r].usual_s = lower_median(rows_[r].first);
     }
     return slow;
   }

@@ -155,6 +155,15 @@ TEST(DeviceFormat, CurvesAreReadBack) {
   EXPECT_EQ(to_json(again), to_json(device));
 }
 
+TEST(DeviceFormat, CurvesOfOlderFilesHaveTodaysKinds) {
+  const TempFolder folder;
+  nlohmann::json old = measured();
+  old["curves"][0]["kind"] = "many adam_update+copy_into";
+  const DeviceFile device = read_device_file(folder.file("d.json", old.dump()));
+  ASSERT_EQ(device.curves.curves().size(), 1u);
+  EXPECT_EQ(device.curves.curves()[0].kind, "grouped adam_update+copy_into");
+}
+
 TEST(DeviceFormat, ADeviceLikeAnotherReachesTheSameShareOfItsSheet) {
   const TempFolder folder;
   folder.file("first.json", measured().dump());
