@@ -8,6 +8,7 @@
 #include "measure/profile_page.h"
 #include "measure/profile_table.h"
 #include "models/vit_params.h"
+#include "stored_text.h"
 #include "telemetry/page_fault.h"
 #include "train/step_plan.h"
 
@@ -218,12 +219,26 @@ TEST(Sweep, WhatCannotBeSweptIsRefused) {
   EXPECT_THROW(parse_sweeps({many}), Error);
 }
 
-TEST(ProfilePage, IsWellFormedAndHasEverySection) {
+ProfileResult made_up_result() {
   ProfileResult result{
       .model = "<b>", .dtype = "f32", .own = made_up(0.2), .beside = made_up(0.3), .seed = {}};
+  ProfileRow mlp = result.own.parts[0];
+  mlp.name = "mlp", mlp.seconds /= 3, mlp.flops *= 2, mlp.layer_seconds = {0.02, 0.04};
+  for (std::vector<ProfileRow>* rows : {&result.own.parts, &result.own.fine, &result.own.operations})
+    rows->push_back(mlp);
   result.own.ranks = {result.own.parts, result.own.parts};
   result.sweep =
       run_sweep(parse_sweeps({"parallel=heads,all"}), [](const SweepValues&) { return made_up(0.1); });
+  return result;
+}
+
+TEST(ProfilePage, EveryPartIsTheStoredOne) {
+  const std::string page = to_file(made_up_result(), "profile.html");
+  expect_stored("golden/told/profile.txt", body_of(page, "<section id=\"machine\">"));
+}
+
+TEST(ProfilePage, IsWellFormedAndHasEverySection) {
+  const ProfileResult result = made_up_result();
   const std::string page = to_file(result, "profile.html");
   EXPECT_TRUE(to_file(result, "profile.svg").starts_with("<svg "));
   EXPECT_EQ(page_fault(page), "");

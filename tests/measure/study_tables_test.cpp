@@ -6,6 +6,7 @@
 #include "base/file.h"
 #include "measure/study/study.h"
 #include "measure/study/study_report.h"
+#include "stored_text.h"
 #include "study_made.h"
 #include "temp_folder.h"
 #include "thrown.h"
@@ -225,6 +226,18 @@ TEST(StudyReport, APageNamesWhatFailedAndWhatWasAsked) {
   EXPECT_EQ(page.find(">rate<"), std::string::npos) << "what is empty is not listed";
   EXPECT_NE(read_file((temp.path() / "study.txt").string(), 1 << 20).find("25.6"), std::string::npos);
   EXPECT_EQ(nlohmann::json::parse(read_file((temp.path() / "study.json").string(), 1 << 20))["failed"], 1);
+}
+
+TEST(StudyReport, EveryFileIsTheStoredOne) {
+  const TempFolder temp;
+  StudyConfig config = table_config();
+  config.weak = true;
+  std::vector<CaseResult> results = table_results();
+  results.push_back(made_result(made_case(2, 16), 1.25, 0.25));
+  write_study(Study(config, table_header(), 4, results), temp.path().string());
+  const auto text = [&](const char* name) { return read_file((temp.path() / name).string(), 1 << 22); };
+  expect_stored("golden/told/study.txt", text("study.txt") + text("study.csv") + text("study.json") + "\n" +
+                                             body_of(text("report.html")));
 }
 
 }  // namespace

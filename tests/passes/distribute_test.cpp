@@ -2,16 +2,12 @@
 // check that nothing touches what ranks are exchanging.
 #include <gtest/gtest.h>
 
-#include <cstdlib>
-#include <fstream>
-#include <sstream>
-
 #include "ops/collective.h"
 #include "ops/persistent.h"
 #include "ops/pool_tokens.h"
 #include "passes/pins.h"
 #include "passes/pipeline.h"
-#include "source_root.h"
+#include "stored_text.h"
 #include "tiny_training.h"
 
 namespace vitrail {
@@ -56,16 +52,8 @@ std::string text_of(const Strategy& s) {
 
 class DistributedBlock : public testing::TestWithParam<Strategy> {};
 
-// VITRAIL_WRITE_GOLDENS writes the files anew, for a reader to judge what changed.
 TEST_P(DistributedBlock, IsTheStoredText) {
-  const Strategy& s = GetParam();
-  const std::string path = std::string(VT_SOURCE_DIR) + "/tests/passes/golden/" + s.name + ".txt";
-  const std::string text = text_of(s);
-  if (std::getenv("VITRAIL_WRITE_GOLDENS")) std::ofstream(path) << text;
-  std::ifstream file(path);
-  std::stringstream stored;
-  stored << file.rdbuf();
-  EXPECT_EQ(text, stored.str()) << path;
+  expect_stored(std::string("passes/golden/") + GetParam().name + ".txt", text_of(GetParam()));
 }
 
 INSTANTIATE_TEST_SUITE_P(Strategies, DistributedBlock,

@@ -8,6 +8,7 @@
 
 #include "base/error.h"
 #include "base/rng.h"
+#include "stored_text.h"
 #include "telemetry/page.h"
 #include "telemetry/page_fault.h"
 
@@ -138,6 +139,16 @@ TEST(Plot, EveryFigureIsWellFormedAsPageAndFile) {
       EXPECT_EQ(svg.find(wrong), std::string::npos) << figure.title << " has " << wrong;
     EXPECT_NE(svg.find("prefers-color-scheme:dark"), std::string::npos);
   }
+}
+
+TEST(Plot, EveryFigureIsTheStoredOne) {
+  std::string all;
+  for (const Figure& figure : gallery()) {
+    const std::string svg = to_svg(figure);
+    all += svg.substr(svg.find("</style>")) + "\n";
+  }
+  for (size_t at = 0; (at = all.find("><", at)) != std::string::npos; at += 2) all.insert(at + 1, "\n");
+  expect_stored("golden/told/figures.txt", all);
 }
 
 // Without data there is a figure without marks, not a fault.

@@ -7,6 +7,7 @@
 #include "base/error.h"
 #include "base/rng.h"
 #include "data/decode.h"
+#include "stored_text.h"
 #include "telemetry/confusion_map.h"
 #include "telemetry/html.h"
 #include "telemetry/page_fault.h"
@@ -90,6 +91,13 @@ TEST(Report, SampleIsWellFormedAndComplete) {
     EXPECT_NE(html.find(std::string("<section id=\"") + id + "\">"), std::string::npos) << id;
   EXPECT_EQ(html.find("nan"), std::string::npos);
   EXPECT_NE(html.find("2023-11-14 22:13:20 UTC"), std::string::npos);
+}
+
+TEST(Report, EveryPartIsTheStoredOne) {
+  Report report = sample_report();
+  for (std::vector<ReportImage>* images : {&report.best, &report.worst})
+    for (ReportImage& image : *images) image.png = {1, 2, 3};
+  expect_stored("golden/told/report.txt", body_of(render_report(report)));
 }
 
 TEST(Report, NamesCannotBecomeMarkupAndNothingIsLoaded) {
