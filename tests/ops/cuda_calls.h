@@ -31,7 +31,9 @@ std::vector<CudaCall> calls_of(const Prepared& kernel, const NodeView& node, con
                                const Operands& operands, uint64_t fixed, bool blind);
 
 // Expects that every kernel which accepts the node, with the weights that it wants packed, makes the same
-// calls in a blind launch; returns how many kernels accept it.
-int expect_blind_launches(const std::string& name, const NodeView& node, const Operands& operands);
+// calls in a blind launch; returns how many kernels accept it. With an equal op that nobody else holds, the
+// blind launch is one that was prepared for it and outlives it (overwrite_freed.cpp).
+int expect_blind_launches(const std::string& name, const NodeView& node, const Operands& operands,
+                          OpPtr twin = nullptr);
 
 }  // namespace vitrail

@@ -122,7 +122,7 @@ TEST_P(OpTest, CudaHasAKernelThatReadsAddressesAlone) {
     if (choice.kernel) {
       EXPECT_LT(choice.kernel->scratch_bytes(node, device), size_t{1} << 34);
     }
-    const int accepting = expect_blind_launches(c.name, node, separate_operands(node));
+    const int accepting = expect_blind_launches(c.name, node, separate_operands(node), case_again(c.name).op);
     EXPECT_TRUE(accepting > 0 || dynamic_cast<const FusedOp*>(c.op.get())) << label(c, reference(mode));
   }
 }

@@ -1,4 +1,7 @@
 #include "op_cases.h"
+
+#include <algorithm>
+
 #include "base/rng.h"
 
 #include "ops/activate.h"
@@ -212,6 +215,14 @@ std::vector<OpCase> op_cases() {
   add_flat_cases(cases);
   add_long_cases(cases);
   return cases;
+}
+
+OpCase case_again(const std::string& name) {
+  std::vector<OpCase> again = op_cases();
+  const auto found =
+      std::find_if(again.begin(), again.end(), [&](const OpCase& one) { return one.name == name; });
+  VT_CHECK(found != again.end(), "there is no case %s", name.c_str());
+  return std::move(*found);
 }
 
 }  // namespace vitrail

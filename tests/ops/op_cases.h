@@ -41,6 +41,8 @@ inline void PrintTo(const OpCase& c, std::ostream* os) {
 }
 
 std::vector<OpCase> op_cases();
+// The case of this name, made anew: it shares no op with the others.
+OpCase case_again(const std::string& name);
 
 // The lists that op_cases() joins.
 void add_forward_cases(std::vector<OpCase>& cases);

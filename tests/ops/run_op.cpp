@@ -183,11 +183,7 @@ ExecutionPlan plan_op(const OpCase& c, const std::vector<Shape>& shapes, const R
 // memory was overwritten when it was given back (overwrite_freed.cpp).
 void outlive_nodes(ExecutionPlan& plan, const OpCase& c, const std::vector<Shape>& shapes,
                    const RunSettings& settings) {
-  const std::vector<OpCase> again = op_cases();
-  const auto twin =
-      std::find_if(again.begin(), again.end(), [&](const OpCase& other) { return other.name == c.name; });
-  VT_CHECK(twin != again.end() && twin->op != c.op, "%s cannot be made again", c.name.c_str());
-  plan.choices = plan_op(*twin, shapes, settings).choices;
+  plan.choices = plan_op(case_again(c.name), shapes, settings).choices;
 }
 }  // namespace
 
