@@ -158,7 +158,7 @@ TEST(RunHistory, CurvesHaveTheirScalesAndACalmLine) {
     RunLog log(folder.path(), {.tensorboard = false});
     for (int64_t step = 1; step <= 100; ++step)
       log.train({.step = step,
-                 .loss = 2,
+                 .loss = step % 2 ? 1.0 : 3.0,
                  .lr = 0.5,
                  .grad_norm = 3,
                  .images_per_second = 40,
@@ -193,6 +193,10 @@ TEST(RunHistory, CurvesHaveTheirScalesAndACalmLine) {
   }
   EXPECT_TRUE(history.curves[0].series[0].faint && !history.curves[0].series[1].faint);
   EXPECT_EQ(history.curves[0].series[1].name, "train");
+  const std::vector<Point>&noisy = history.curves[0].series[0].points,
+        &calm = history.curves[0].series[1].points;
+  EXPECT_EQ(calm.back().y, smooth(noisy, 2).back().y) << "over a fiftieth of the points";
+  EXPECT_EQ(noisy.back().y, 3);
   EXPECT_EQ(history.curves[1].series[2].name, "F1");
 }
 
