@@ -7,7 +7,7 @@ in inference both sides have the same weights, and the logits are compared. --ja
     python bench/compare_gpu.py train:vit_base_patch16_224:256 infer:vit_base_patch16_224:1
     python bench/compare_gpu.py train:vit_base_patch16_224:8:1024 --modes default,graphs --json out.json --svg out.svg
 
-A case is train:MODEL:BATCH[:IMAGE][:STREAM] or infer:MODEL:BATCH[:IMAGE]. Training is compared with an f32 residual stream (torch: bf16 autocast over
+A case is train:MODEL:BATCH[:IMAGE][:cCLASSES][:STREAM] or infer:MODEL:BATCH[:IMAGE]. Training is compared with an f32 residual stream (torch: bf16 autocast over
 f32 weights) and with a bf16 one (torch: weights in bf16 too; Vitrail keeps f32 master weights); inference is in bf16.
 "At equal work" is the ratio of FLOP/s: Vitrail does not compute the outputs of the last block that nothing reads.
 """
@@ -41,11 +41,13 @@ def parse_case(text):
     *parts, last = text.split(":")
     streams = (last,) if parts[:1] == ["train"] and last in STREAMS["train"] else None
     parts += [] if streams else [last]
+    named = parts[:1] == ["train"] and parts[-1][:1] == "c" and parts[-1][1:].isdigit()
+    classes = int(parts.pop()[1:]) if named else 1000
     if len(parts) not in (3, 4) or parts[0] not in STREAMS or not all(part.isdigit() for part in parts[2:]):
-        raise argparse.ArgumentTypeError(f"expected train:MODEL:BATCH[:IMAGE][:STREAM] or infer:MODEL:BATCH[:IMAGE], not {text}")
+        raise argparse.ArgumentTypeError(f"expected train:MODEL:BATCH[:IMAGE][:cCLASSES][:STREAM] or infer:MODEL:BATCH[:IMAGE], not {text}")
     work, model, batch, *image = parts
     return {"work": work, "model": model, "streams": streams or STREAMS[work], "batch": int(batch), "image": int(image[0]) if image else None,
-            "classes": 1000, "config": None, "fields": None, "clip": 0, "device": "cuda",
+            "classes": classes, "config": None, "fields": None, "clip": 0, "device": "cuda",
             "threads": len(os.sched_getaffinity(0))}
 
 

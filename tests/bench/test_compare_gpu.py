@@ -5,6 +5,7 @@ import io
 import json
 import os
 import pathlib
+import random
 import sys
 import tempfile
 import textwrap
@@ -17,6 +18,7 @@ BENCH = pathlib.Path(__file__).resolve().parents[2] / "bench"
 sys.path.insert(0, str(BENCH))
 
 import compare_gpu  # noqa: E402
+import draw_shapes  # noqa: E402
 import time_training  # noqa: E402
 from peers import Peer, compare  # noqa: E402
 from peers.chart import chart  # noqa: E402
@@ -159,9 +161,23 @@ class OnGpu(unittest.TestCase):
         self.assertEqual((case["work"], case["batch"], case["image"]), ("train", 8, 1024))
         self.assertEqual(case["streams"], ("f32", "bf16"))
         self.assertEqual(compare_gpu.parse_case("train:m:8:384:bf16")["streams"], ("bf16",))
-        for wrong in ("infer:m:1:f32", "train:m:f32", "train:m", "run:m:1", "infer:m:many", "infer:m:1:2:3"):
+        self.assertEqual([compare_gpu.parse_case(text)["classes"] for text in ("train:m:8", "train:m:8:c17", "train:m:8:32:c9:bf16")],
+                         [1000, 17, 9])
+        for wrong in ("infer:m:1:f32", "infer:m:1:c17", "train:m:8:c", "train:m:f32", "train:m", "run:m:1", "infer:m:many", "infer:m:1:2:3"):
             with self.assertRaises(argparse.ArgumentTypeError):
                 compare_gpu.parse_case(wrong)
+
+    def test_drawn_shapes_are_cases_within_their_limits(self):
+        limits = argparse.Namespace(tflop=20, gib=12)
+        for work in ("train", "infer"):
+            cases = [draw_shapes.draw(random.Random(seed), work, limits) for seed in range(40)]
+            self.assertEqual(cases, [draw_shapes.draw(random.Random(seed), work, limits) for seed in range(40)])
+            for case in map(compare_gpu.parse_case, cases):
+                width, depth, patch = draw_shapes.MODELS[case["model"]]
+                tokens = (case["image"] // patch) ** 2 + 1
+                self.assertTrue(50 <= tokens <= 4097 and 1 <= case["batch"] <= 512, case)
+                self.assertLessEqual(draw_shapes.flops(width, depth, tokens, case["batch"], work), 20e12)
+                self.assertEqual(case["classes"] % 2, work == "train")
 
     def test_whole_command_and_training_steps(self):
         clock = iter((100.0, 109.25))
