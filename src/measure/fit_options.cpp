@@ -78,7 +78,7 @@ class Search {
 
   std::vector<Recompute> levels() const {
     if (q_.said("train.recompute")) return {q_.config.train.recompute};
-    return {Recompute::kNone, Recompute::kCheap, Recompute::kMlp, Recompute::kBlock};
+    return {Recompute::kNone, Recompute::kNorms, Recompute::kCheap, Recompute::kMlp, Recompute::kBlock};
   }
 
   std::vector<Offload> offloads() const {

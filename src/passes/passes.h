@@ -36,12 +36,12 @@ Program differentiate(Program program, const DifferentiateOptions& options);
 
 // Trades time for memory: what a segment of the forward half computes is computed again when the backward
 // half needs it, instead of being kept. Clones keep their node's name and op, so they give the same bits,
-// masks included. kCheap computes norms, activations and masks again, which read and write memory and little
-// else, where what they read is kept anyway. Runs after differentiate and precision.
-enum class Recompute { kNone, kCheap, kMlp, kBlock };
+// masks included. kNorms computes norms again, kCheap also activations and masks, which all read and write
+// memory and little else, where what they read is kept anyway. Runs after differentiate and precision.
+enum class Recompute { kNone, kNorms, kCheap, kMlp, kBlock };
 template <>
 struct EnumNames<Recompute> {
-  static constexpr const char* names[] = {"none", "cheap", "mlp", "block"};
+  static constexpr const char* names[] = {"none", "norms", "cheap", "mlp", "block"};
 };
 
 struct RecomputeOptions {

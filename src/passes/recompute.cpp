@@ -115,20 +115,23 @@ class Recomputer {
   Program result_;
 };
 
-bool is_cheap(const Node& node) {
-  return node.phase == Phase::kForward && is<LayernormOp, RmsnormOp, GeluOp, ActivateOp, DropoutOp>(*node.op);
+bool is_cheap(const Node& node, Recompute level) {
+  if (node.phase != Phase::kForward) return false;
+  if (is<LayernormOp, RmsnormOp>(*node.op)) return true;
+  return level == Recompute::kCheap && is<GeluOp, ActivateOp, DropoutOp>(*node.op);
 }
 
 // Computes the outputs of cheap nodes again right before the backward half first reads them.
 class CheapRecomputer {
  public:
-  explicit CheapRecomputer(const Program& program) : source_(program), maker_(program.values.size(), -1) {
+  CheapRecomputer(const Program& program, Recompute level)
+      : source_(program), maker_(program.values.size(), -1) {
     std::vector<bool> read_back(program.values.size(), false);
     for (const Node& node : program.nodes)
       if (node.phase == Phase::kBackward)
         for (ValueId in : node.ins) read_back[in] = true;
     for (size_t i = 0; i < program.nodes.size(); ++i)
-      if (is_cheap(program.nodes[i]) && keeps_inputs(program.nodes[i], read_back))
+      if (is_cheap(program.nodes[i], level) && keeps_inputs(program.nodes[i], read_back))
         for (ValueId out : program.nodes[i].outs)
           if (!program.is_output(out)) maker_[out] = static_cast<int>(i);
   }
@@ -178,7 +181,7 @@ class CheapRecomputer {
 Program recompute(Program program, const RecomputeOptions& options) {
   VT_CHECK(options.every >= 1, "a segment has at least one block");
   if (options.level == Recompute::kNone) return program;
-  if (options.level == Recompute::kCheap) return CheapRecomputer(program).run();
+  if (options.level <= Recompute::kCheap) return CheapRecomputer(program, options.level).run();
   return Recomputer(program, options).run();
 }
 

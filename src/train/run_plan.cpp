@@ -220,7 +220,8 @@ double RunPlan::update_seconds(const DeviceFile& device) const {
 
 std::vector<RunPlan::Level> RunPlan::recompute_levels() const {
   std::vector<Level> levels;
-  for (const Recompute level : {Recompute::kNone, Recompute::kCheap, Recompute::kMlp, Recompute::kBlock}) {
+  for (const Recompute level :
+       {Recompute::kNone, Recompute::kNorms, Recompute::kCheap, Recompute::kMlp, Recompute::kBlock}) {
     StepConfig config = setup_.step;
     const bool own = level == config.recompute.level;
     config.recompute.level = level;

@@ -64,7 +64,7 @@ std::string advice(const StepPlan& plan, const Beside& beside, size_t available,
     config.stored_images = 0;
     try_out(config, "loader.on_device=images");
   }
-  for (Recompute level : {Recompute::kCheap, Recompute::kMlp, Recompute::kBlock}) {
+  for (Recompute level : {Recompute::kNorms, Recompute::kCheap, Recompute::kMlp, Recompute::kBlock}) {
     StepConfig config = own;
     config.recompute.level = level;
     if (level > own.recompute.level) try_out(config, strf("train.recompute=%s", enum_name(level)));

@@ -84,7 +84,8 @@ struct RunConfig {
       "tf32, f32 but for these");
     v("low_residual", c.low_residual, "keep the residual stream in dtype too instead of f32");
     v("recompute", c.recompute,
-      "none, cheap (norms, activations, masks), mlp or block: compute again going back instead of keeping");
+      "none, norms, cheap (norms, activations, masks), mlp or block: compute again going back instead of "
+      "keeping");
     v("recompute_every", c.recompute_every, "blocks that are kept as one (recompute = block)");
     v("loss", c.loss, "softmax, bce_sum or bce_mean");
     v("smoothing", c.smoothing, "label smoothing");

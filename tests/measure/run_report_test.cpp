@@ -50,7 +50,7 @@ TEST(RunReport, TellsBatchFlopsTimeAndEnergy) {
   EXPECT_EQ(e.available, target.available_bytes);
   EXPECT_EQ(e.foreign, target.foreign_bytes);
   EXPECT_EQ(e.largest, plan.largest_micro_batch(target.available_bytes));
-  EXPECT_EQ(e.levels.size(), 4u);
+  EXPECT_EQ(e.levels.size(), 5u);
   // Two seconds an update of 16 images, four updates an epoch, eight in all.
   e.update_s = 2, e.watts = 900, e.basis = "by rule", e.unmeasured.clear(), e.foreign = 1 << 20;
   const std::string text = to_text(plan, e);
@@ -90,7 +90,7 @@ TEST(RunReport, TellsBatchFlopsTimeAndEnergy) {
   EXPECT_EQ(json["optimizer"], "adamw");
   EXPECT_EQ(json["fits"], true);
   EXPECT_FALSE(json.contains("assumed_share") || json.contains("ranks"));
-  EXPECT_EQ(json["recompute"].size(), 4u);
+  EXPECT_EQ(json["recompute"].size(), 5u);
   EXPECT_EQ(json["recompute"][0]["peak"], plan.peak_bytes());
   e.watts = 3.6e6 / 2, e.update_s = 0.25, e.calibrated = false, e.peak_gflops = 1500;
   EXPECT_TRUE(tells(to_text(plan, e), "at most 450 kJ an update, 0.50 kWh an epoch")) << to_text(plan, e);

@@ -49,7 +49,8 @@ TEST(Recompute, KeepsWhatCrossesASegment) {
 }
 
 TEST(Recompute, ClonesKeepTheNameAndOpOfTheirNode) {
-  for (const RecomputeOptions& options : {RecomputeOptions{Recompute::kCheap},
+  for (const RecomputeOptions& options : {RecomputeOptions{Recompute::kNorms},
+                                          {Recompute::kCheap},
                                           {Recompute::kMlp},
                                           {Recompute::kBlock},
                                           {Recompute::kBlock, 3}}) {
@@ -96,6 +97,14 @@ TEST(Recompute, CheapComputesNormsActivationsAndMasksAgainAndNothingElse) {
   const Program bare = recompute(record_step(tiny_vit(2)), {.level = Recompute::kCheap});
   for (const std::string& name : kept(bare))
     EXPECT_FALSE(name.ends_with("mlp.gelu") || name.ends_with(".norm1") || name.ends_with(".norm2")) << name;
+}
+
+TEST(Recompute, NormsComputesNothingElseAgain) {
+  auto plain = count_kinds(recomputed(2, {})),
+       program = count_kinds(recomputed(2, {.level = Recompute::kNorms}));
+  EXPECT_GE(program["layernorm"], plain["layernorm"] + 4);
+  plain.erase("layernorm"), program.erase("layernorm");
+  EXPECT_EQ(program, plain);
 }
 
 // A norm whose input nothing else keeps saves nothing by being computed again.

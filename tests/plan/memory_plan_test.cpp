@@ -91,6 +91,7 @@ TEST(MemoryPlan, ValuesOfATrainingStepNeverOverlap) {
   for (const char* backend : {"ref", "cpu"})
     for (bool fused : {false, true})
       for (const RecomputeOptions& again : {RecomputeOptions{},
+                                            {Recompute::kNorms},
                                             {Recompute::kCheap},
                                             {Recompute::kMlp},
                                             {Recompute::kBlock},
@@ -131,11 +132,13 @@ TEST(MemoryPlan, SavedIsWhatGoesForwardAndIsReadGoingBack) {
 
 TEST(MemoryPlan, RecomputeSavesLess) {
   const size_t none = saved_bytes(training_plan("cpu", true, {})),
+               norms = saved_bytes(training_plan("cpu", true, {Recompute::kNorms})),
                cheap = saved_bytes(training_plan("cpu", true, {Recompute::kCheap})),
                mlp = saved_bytes(training_plan("cpu", true, {Recompute::kMlp})),
                block = saved_bytes(training_plan("cpu", true, {Recompute::kBlock})),
                pair = saved_bytes(training_plan("cpu", true, {Recompute::kBlock, 2}));
-  EXPECT_LT(cheap, none);
+  EXPECT_LT(norms, none);
+  EXPECT_LT(cheap, norms);
   EXPECT_LT(mlp, none);
   EXPECT_LT(block, mlp);
   EXPECT_LT(pair, block);

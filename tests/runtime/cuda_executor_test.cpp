@@ -92,8 +92,10 @@ TEST_F(CudaExecutor, ReplayingAndRecomputingChangeNoBit) {
       const std::string what = label(on_cuda(types));
       expect_same(three_runs({}, false), wanted, "replayed: " + what);
       expect_same(three_runs({}, false), wanted, "replayed in another arena: " + what);
-      for (const RecomputeOptions& again :
-           {RecomputeOptions{Recompute::kCheap}, {Recompute::kMlp}, {Recompute::kBlock, 2}})
+      for (const RecomputeOptions& again : {RecomputeOptions{Recompute::kNorms},
+                                            {Recompute::kCheap},
+                                            {Recompute::kMlp},
+                                            {Recompute::kBlock, 2}})
         expect_same(three_runs(again, false), wanted, "recomputed: " + what);
     }
 }

@@ -17,7 +17,8 @@ TEST(TrainingStep, RecomputeGivesTheSameBits) {
       for (const PrecisionOptions& types : kTypes) {
         StepSettings settings{.backend = backend, .fused = fused, .types = types};
         const auto wanted = run_step(rich_vit(3), settings);
-        for (const RecomputeOptions& again : {RecomputeOptions{Recompute::kCheap},
+        for (const RecomputeOptions& again : {RecomputeOptions{Recompute::kNorms},
+                                              {Recompute::kCheap},
                                               {Recompute::kMlp},
                                               {Recompute::kBlock},
                                               {Recompute::kBlock, 2}}) {

@@ -61,7 +61,8 @@ TEST_F(CudaTrain, WhateverTheStepHolds) {
   };
   const Case cases[] = {
       {"everything that is drawn", [](TrainConfig& c) { c = full_config(10); }},
-      {"recomputed norms", [](TrainConfig& c) { c.train.recompute = Recompute::kCheap; }},
+      {"recomputed norms", [](TrainConfig& c) { c.train.recompute = Recompute::kNorms; }},
+      {"recomputed activations", [](TrainConfig& c) { c.train.recompute = Recompute::kCheap; }},
       {"recomputed blocks", [](TrainConfig& c) { c.train.recompute = Recompute::kBlock; }},
       {"two micro-batches", [](TrainConfig& c) { c.train.micro_batch = 4; }},
       {"sigmoid loss", [](TrainConfig& c) { c.train.loss = TrainLoss::kBceMean; }},

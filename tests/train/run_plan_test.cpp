@@ -99,12 +99,13 @@ TEST(RunPlan, AccumulationMultipliesTheWorkOfAMicroBatch) {
                update = plan.step().update.program.cost().flops;
   EXPECT_DOUBLE_EQ(plan.update_flops(), 3 * micro + update);
   const auto levels = plan.recompute_levels();
-  ASSERT_EQ(levels.size(), 4u);
-  const Recompute order[] = {Recompute::kNone, Recompute::kCheap, Recompute::kMlp, Recompute::kBlock};
-  for (size_t i = 0; i < 4; ++i) EXPECT_EQ(levels[i].level, order[i]);
+  ASSERT_EQ(levels.size(), 5u);
+  const Recompute order[] = {Recompute::kNone, Recompute::kNorms, Recompute::kCheap, Recompute::kMlp,
+                             Recompute::kBlock};
+  for (size_t i = 0; i < 5; ++i) EXPECT_EQ(levels[i].level, order[i]);
   EXPECT_EQ(levels[0].peak_bytes, plan.peak_bytes());
   EXPECT_EQ(levels[0].update_flops, plan.update_flops());
-  EXPECT_GT(levels[3].update_flops, levels[0].update_flops);
+  EXPECT_GT(levels[4].update_flops, levels[0].update_flops);
   EXPECT_TRUE(plan.kept_sums().empty()) << "one rank";
 }
 
