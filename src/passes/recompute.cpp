@@ -6,6 +6,7 @@
 
 #include "ops/activate.h"
 #include "ops/dropout.h"
+#include "ops/elementwise.h"
 #include "ops/gelu.h"
 #include "ops/layernorm.h"
 #include "ops/rmsnorm.h"
@@ -131,7 +132,8 @@ class CheapRecomputer {
       if (node.phase == Phase::kBackward)
         for (ValueId in : node.ins) read_back[in] = true;
     for (size_t i = 0; i < program.nodes.size(); ++i)
-      if (is_cheap(program.nodes[i], level) && keeps_inputs(program.nodes[i], read_back))
+      if ((is_cheap(program.nodes[i], level) || casts_again(program.nodes[i])) &&
+          keeps_inputs(program.nodes[i], read_back))
         for (ValueId out : program.nodes[i].outs)
           if (!program.is_output(out)) maker_[out] = static_cast<int>(i);
   }
@@ -151,6 +153,11 @@ class CheapRecomputer {
   }
 
  private:
+  // Whether the node casts what is computed again: a norm of an f32 stream for a GEMM of 16 bits.
+  bool casts_again(const Node& node) const {
+    return node.phase == Phase::kForward && is<CastOp>(*node.op) && maker_[node.ins[0]] >= 0;
+  }
+
   // Whether everything that the node reads is there in the backward half: kept, or computed again too.
   bool keeps_inputs(const Node& node, const std::vector<bool>& read_back) const {
     return std::all_of(node.ins.begin(), node.ins.end(), [&](ValueId in) {

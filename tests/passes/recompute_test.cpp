@@ -107,6 +107,17 @@ TEST(Recompute, NormsComputesNothingElseAgain) {
   EXPECT_EQ(program, plain);
 }
 
+// GEMMs read norms of a wide stream through casts, which are made again with them.
+TEST(Recompute, NormsOfAWideStreamAreNotKeptByTheirCasts) {
+  for (const DType residual : {DType::kF32, DType::kBF16}) {
+    const Program program = step_after("recompute", tiny_vit(2),
+                                       {.precision = {.compute = DType::kBF16, .residual = residual},
+                                        .recompute = {.level = Recompute::kNorms}});
+    for (const std::string& name : kept(program))
+      EXPECT_EQ(name.find(".norm1"), name.find(".norm2")) << name << ", stream of " << to_string(residual);
+  }
+}
+
 // A norm whose input nothing else keeps saves nothing by being computed again.
 TEST(Recompute, CheapLeavesWhatHasNoKeptInput) {
   const auto weights_only = [](const std::string& name) { return name.ends_with("fc2.weight"); };
