@@ -33,7 +33,8 @@ def by_accelerate(model, make_optimizer, rank, ranks):
 
 
 def run(rank, args, port, out):
-    os.environ.update(MASTER_ADDR="127.0.0.1", MASTER_PORT=str(port), OMP_NUM_THREADS=str(args.threads))
+    os.environ.update(MASTER_ADDR="127.0.0.1", MASTER_PORT=str(port))
+    torch.set_num_threads(args.threads)  # before the model is made: all ranks would do so with all cores
     torch.manual_seed(0)
     import timm
     model = timm.create_model(args.model, img_size=args.image, patch_size=args.patch, num_classes=args.classes)
@@ -70,6 +71,7 @@ def main():
     parser.add_argument("--warmup", type=int, default=3)
     parser.add_argument("--updates", type=int, default=20)
     args = parser.parse_args()
+    os.environ["OMP_NUM_THREADS"] = str(args.threads)  # of the ranks, which import torch anew
     context = mp.get_context("spawn")
     out = context.SimpleQueue()
     mp.spawn(run, args=(args, 29500 + os.getpid() % 1000, out), nprocs=args.ranks)

@@ -86,16 +86,15 @@ def one_case(machine, name, ranks, prefix, nodes, extra=None, link=None):
     levels = [level(link or machine_rate, 20, link or machine_rate)]
     if nodes > 1:
         levels.append(level(machine_rate, 50, link))
-    rows = []
-    for zero in (0, 1):
-        runs, guesses = [], []
-        for _ in range(machine.args.rounds):
-            one_s, jitter = machine.copies(ranks)
-            guesses.append(machine.predicted(ranks, nodes, levels, jitter, one_s, zero)["update_s"])
-            runs.append(machine.measured(ranks, prefix, zero, extra))
-        rows.append({"case": f"{name}, ZeRO {zero}", "ranks": ranks, "predicted_s": statistics.median(guesses),
-                     "measured_s": statistics.median(runs)})
-    return rows
+    guesses, runs = {0: [], 1: []}, {0: [], 1: []}
+    for _ in range(machine.args.rounds):
+        one_s, jitter = machine.copies(ranks)
+        for zero in (0, 1):
+            guesses[zero].append(machine.predicted(ranks, nodes, levels, jitter, one_s, zero)["update_s"])
+            runs[zero].append(machine.measured(ranks, prefix, zero, extra))
+    return [{"case": f"{name}, ZeRO {zero}", "ranks": ranks, "predicted_s": statistics.median(guesses[zero]),
+             "measured_s": statistics.median(runs[zero]), "measured_each_s": runs[zero], "predicted_each_s": guesses[zero]}
+            for zero in (0, 1)]
 
 
 def over_a_link(machine, rate):

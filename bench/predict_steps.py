@@ -54,6 +54,7 @@ def words_of(case, args, dtype):
     if training:
         words += ["--classes", "1000"]
         words.remove("--weights"), words.remove("rule")
+        words += [word for setting in args.set for word in ("--set", setting)]
     return words, pixels
 
 
@@ -76,8 +77,14 @@ def measure(case, args, dtype, expected):
         words += ["--threads", str(args.threads)]
     seconds = args.seconds if expected < args.seconds / 3 else 0.01  # three runs at least
     words += ["--seconds", str(seconds), "--warmup", "2" if expected < 2 else "1"]
-    answer = call(args.vitrail, words)
-    return answer["ms_median"] / 1e3, answer["ms_min"] / 1e3, answer.get("peak_gflops", 0)
+    answers = [call(args.vitrail, words) for _ in range(args.processes)]
+    medians = [answer["ms_median"] / 1e3 for answer in answers]
+    return medians, min(answer["ms_min"] for answer in answers) / 1e3, answers[0].get("peak_gflops", 0)
+
+
+def is_asked(case, dtype, args):
+    """int8 has no training, and settings are of trainings alone."""
+    return not args.set if not case[3] else dtype != "int8"
 
 
 def drawn(args):
@@ -89,7 +96,7 @@ def drawn(args):
         case = (source.choice(list(MODELS)), source.choice(PIXELS), source.choice(BATCHES[kind]),
                 source.random() < 0.5)
         dtype = source.choice(args.dtype)
-        if (case, dtype) in seen or (dtype == "int8" and case[3]):
+        if (case, dtype) in seen or not is_asked(case, dtype, args):
             continue
         seen.add((case, dtype))
         yield case, dtype
@@ -97,7 +104,7 @@ def drawn(args):
 
 def fixed(args):
     cases = FIXED_GPU if args.device.startswith("cuda") else FIXED
-    return [(case, dtype) for dtype in args.dtype for case in cases[:args.cases] if dtype != "int8" or not case[3]]
+    return [(case, dtype) for dtype in args.dtype for case in cases[:args.cases] if is_asked(case, dtype, args)]
 
 
 def planned_cases(args):
@@ -119,7 +126,8 @@ def planned_cases(args):
 def name_of(one, args):
     model, _, batch, training = one["case"]
     pixels = words_of(one["case"], args, one["dtype"])[1]
-    return f"{model} {pixels} px, batch {batch}, {'train' if training else 'infer'}, {one['dtype']}"
+    settings = "".join(f", {setting}" for setting in args.set) if training else ""
+    return f"{model} {pixels} px, batch {batch}, {'train' if training else 'infer'}{settings}, {one['dtype']}"
 
 
 def run(args, keep):
@@ -130,13 +138,16 @@ def run(args, keep):
             break
         name, predicted = name_of(one, args), one["seconds"]
         try:
-            median, least, peak = measure(one["case"], args, one["dtype"], predicted)
+            medians, least, peak = measure(one["case"], args, one["dtype"], predicted)
         except RuntimeError as problem:
             print(f"{name}: left out: {problem}", file=sys.stderr)
             continue
+        median = statistics.median(medians)
         against = least if args.against == "min" else median
         rows.append({"case": name, "predicted_s": predicted, "median_s": median, "min_s": least,
                      "spread": median / least - 1, "peak_gflops": peak, "error": predicted / against - 1})
+        if args.processes > 1:
+            rows[-1]["medians_s"] = medians
         keep(rows)
         if not args.json:
             print(f"{name:45} predicted {predicted * 1e3:10.3f} ms   measured {median * 1e3:10.3f} ms "
@@ -147,7 +158,7 @@ def run(args, keep):
 def summary_of(rows, args):
     errors = sorted(abs(row["error"]) for row in rows)
     return {"cases": rows, "target": args.target, "device": args.device, "threads": args.threads,
-            "seed": args.seed, "against": args.against, "count": len(rows),
+            "seed": args.seed, "set": args.set, "against": args.against, "count": len(rows),
             "median_error": statistics.median(errors) if errors else None,
             "worst_error": errors[-1] if errors else None,
             "median_spread": statistics.median([row["spread"] for row in rows]) if rows else None}
@@ -170,6 +181,8 @@ def main():
     parser.add_argument("--cases", type=int, default=12)
     parser.add_argument("--seed", type=int, help="draw the cases instead of the fixed ones")
     parser.add_argument("--seconds", type=float, default=1.0, help="to measure a case for, three runs at least")
+    parser.add_argument("--processes", type=int, default=1, help="to measure a case in, one after the other; the median counts")
+    parser.add_argument("--set", action="append", default=[], metavar="KEY=VALUE", help="a setting of every case, which are then trainings alone; may be repeated")
     parser.add_argument("--longest", type=float, default=20, help="seconds of the longest step drawn")
     parser.add_argument("--limit", type=float, default=3600, help="seconds for all cases")
     parser.add_argument("--against", choices=["median", "min"], default="median")

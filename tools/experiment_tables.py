@@ -193,7 +193,8 @@ def set_name(one):
     where = one["target"].rsplit("/", 1)[-1].removesuffix(".json")
     threads = f", {one['threads']} threads" if one["device"] == "cpu" else ""
     types = list(dict.fromkeys(row["case"].rsplit(", ", 1)[1] for row in one["cases"]))
-    return f"{where}{threads}, {'fixed' if one['seed'] is None else 'drawn by seed ' + str(one['seed'])}, {', '.join(types)}"
+    words = [f"{where}{threads}", "fixed" if one["seed"] is None else f"drawn by seed {one['seed']}", *one.get("set", []), *types]
+    return ", ".join(words)
 
 
 def errors_row(name, cases):

@@ -68,6 +68,19 @@ class PredictStepsTest(unittest.TestCase):
     def test_another_order_of_planning_draws_the_same(self):
         self.assertEqual(self.found["cases"], self.drawn("b.json", "--jobs", "1")["cases"])
 
+    def test_settings_make_trainings_of_all_cases_and_are_named(self):
+        found = self.drawn("set.json", "--set", "train.low_residual=true")
+        self.assertTrue(found["cases"])
+        for row in found["cases"]:
+            self.assertIn(", train, train.low_residual=true, f32", row["case"])
+        self.assertIn("seed 3, train.low_residual=true, f32", experiment_tables.set_name(found))
+
+    def test_a_case_may_be_measured_in_several_processes(self):
+        found = self.drawn("twice.json", "--processes", "2")
+        self.assertEqual([row["case"] for row in found["cases"]], [row["case"] for row in self.found["cases"]])
+        for row in found["cases"]:
+            self.assertEqual(row["medians_s"], [row["median_s"]] * 2)
+
     def test_together_names_the_worst_of_all_sets(self):
         found = json.loads((self.folder / "a.json").read_text())
         found["cases"][0]["error"], found["device"] = -0.5, "cuda"
