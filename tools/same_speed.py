@@ -109,13 +109,17 @@ def main():
     p.add_argument("--rounds", type=int, default=5)
     p.add_argument("--seconds", type=float, default=2, help="of each benchmark (default: 2)")
     p.add_argument("--threads", type=int, help="of the CPU (default: all)")
+    p.add_argument("--limit", type=float, default=1e9, help="begin no round after so many seconds")
     p.add_argument("--only", nargs="+", default=["*"], help="names of cases, * allowed")
     options = p.parse_args()
     chosen = {name: ms for name, ms in cases(options) if any(fnmatch.fnmatch(name, only) for only in options.only)}
     if not chosen:
         p.error(f"no such case; there are: {', '.join(name for name, _ in cases(options))}")
     times = {name: ([], [], []) for name in chosen}
+    begin = time.monotonic()
     for round_number in range(options.rounds):
+        if time.monotonic() - begin > options.limit:
+            break
         for name, ms in chosen.items():
             for column, program in zip(times[name], (options.old, options.new, options.old)):
                 column.append(ms(program))
