@@ -45,6 +45,11 @@ BENCHES = {
         "B/16 bf16 training batch 64": train("base", 64, "--dtype", "bf16"),
         "B/16 bf16 training batch 256": train("base", 256, "--dtype", "bf16"),
         "S/16 bf16 training batch 512": train("small", 512, "--dtype", "bf16"),
+        "B/16 bf16 stream training batch 256": train("base", 256, "--dtype", "bf16", "--set", "train.low_residual=true"),
+        "B/16 fp8 training batch 256": train("base", 256, "--dtype", "fp8", "--set", "train.low_residual=true"),
+        "B/16 at 384 bf16 training batch 64": train("base", 64, "--dtype", "bf16", "--image", 384),
+        "B/16 at 1024 bf16 training batch 8": train("base", 8, "--dtype", "bf16", "--image", 1024),
+        "L/16 bf16 batch 256": infer("large", 256, "--dtype", "bf16"),
         "Ti/16 f32 training batch 8": train("tiny", 8),
     },
 }

@@ -28,7 +28,7 @@ struct Plan {
   int64_t batch = 0;             ///< images computed at once; for training, the micro-batch of one rank
   int64_t largest_batch = 0;     ///< the most that fits; 0: not even one image does
   int64_t parameters = 0;
-  double flops = 0;                ///< FLOPs of one run, or of one training update
+  double flops = 0;                ///< FLOPs of one run or training update; of one rank, where some share
   std::optional<double> seconds;   ///< seconds of one run or update, where the speed of the device is known
   std::string device;              ///< "cpu (avx2, 8 threads)", or the target's name
   std::vector<std::string> notes;  ///< assumptions of the plan

@@ -48,6 +48,7 @@ struct EngineOptions {
   Distribution distribution = {};
   RankContext* rank = nullptr;
   HeldBeside beside = {};
+  const char* dash = "";  // what stands before the name of an option in messages: "--" on a command line
   size_t arena_bytes = 0, staging_bytes = 0;  // minimum sizes: room for engines that will share the arenas
   // Called once memory is known to suffice, before the parameters are read, to start other work meanwhile.
   std::function<void()> when_it_fits = {};

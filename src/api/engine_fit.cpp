@@ -13,7 +13,7 @@ std::string mib(size_t bytes) {
   return strf("%.1f MiB", static_cast<double>(bytes) / (1 << 20));
 }
 
-// Returns "transient 3.1 GiB, parameters 0.3 GiB": the largest rows of the memory table, largest first.
+// Returns "transient 3100.0 MiB, parameters 300.0 MiB": the largest rows of the memory table, largest first.
 std::string largest_consumers(const MemoryPlan& memory) {
   NamedBytes rows = memory_rows(memory.by_category, memory.peak_bytes());
   std::stable_sort(rows.begin(), rows.end(),
@@ -32,7 +32,7 @@ std::string remedy(const ExecutionPlan& plan, size_t checked, size_t available, 
   };
   const HeldBeside& held = plan.device.shares_host_memory ? options.beside : HeldBeside{};
   if (const int64_t fits = batch_beside(checked + held.bytes()))
-    return strf("--batch %lld fits", static_cast<long long>(fits));
+    return strf("%sbatch %lld fits", options.dash, static_cast<long long>(fits));
   const size_t others = plan.memory.peak_bytes() + checked + held.batches_bytes;
   const int64_t decoders = held.decoder_bytes > 0 && available > others
                                ? static_cast<int64_t>((available - others) / held.decoder_bytes)
@@ -41,7 +41,8 @@ std::string remedy(const ExecutionPlan& plan, size_t checked, size_t available, 
     return strf("%s%lld: fewer images are decoded at once", held.option.c_str(),
                 static_cast<long long>(decoders));
   if (held.decoder_bytes > 0 && batch_beside(checked + held.batches_bytes + held.decoder_bytes) > 0)
-    return strf("%s1 and a smaller --batch: fewer images are decoded at once", held.option.c_str());
+    return strf("%s1 and a smaller %sbatch: fewer images are decoded at once", held.option.c_str(),
+                options.dash);
   if (held.decoder_bytes > 0 && batch_beside(checked) > 0)
     return "smaller images: the model fits, but not with one of these being decoded beside it";
   return "a smaller model: one image does not fit either";

@@ -33,8 +33,7 @@ ModelParts::ModelParts(const OpenedModel& opened, const EngineOptions& options, 
     : upright(turn), predictor(opened, options, tasks_of(opened.card())) {}
 
 void ModelParts::require(PredictTask task) const {
-  if (card().config.classes == 0 && task != PredictTask::kEmbed)
-    throw Error(ErrorKind::kUsage, "this model has no classes", "embed gives its features");
+  require_task(task, card());
 }
 
 RowsOfFloats ModelParts::rows(PredictTask task, std::span<const ImageView> images) {

@@ -48,6 +48,11 @@ std::vector<PredictTask> tasks_of(const ModelCard& card) {
   return {PredictTask::kClassify, PredictTask::kLogits, PredictTask::kEmbed};
 }
 
+void require_task(PredictTask task, const ModelCard& card, const char* dash) {
+  if (card.config.classes == 0 && task != PredictTask::kEmbed)
+    throw Error(ErrorKind::kData, "this model has no classes", strf("%sembed gives its features", dash));
+}
+
 EngineOptions options_for(PredictTask task, const ModelCard& card, EngineOptions options) {
   options.features = task == PredictTask::kEmbed;
   options.probabilities = task == PredictTask::kClassify && card.scores == ScoreKind::kSoftmax;

@@ -98,6 +98,9 @@ std::string to_text(const PredictTimes& times);
 // Returns the tasks of a model: one without classes has features alone.
 std::vector<PredictTask> tasks_of(const ModelCard& card);
 
+// Refuses a task that the model does not have; `dash` stands before an option's name, "--" on a command line.
+void require_task(PredictTask task, const ModelCard& card, const char* dash = "");
+
 // Returns engine options with the outputs that a task needs.
 EngineOptions options_for(PredictTask task, const ModelCard& card, EngineOptions options);
 

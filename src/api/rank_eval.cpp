@@ -71,7 +71,7 @@ std::unique_ptr<Predictor> EvalRank::second_model() const {
     throw Error(ErrorKind::kUsage, "--against compares the first class of an image, these have several",
                 "two runs of eval, one with each --dtype");
   EngineOptions settings = engine_;
-  set_precision(work_.against, work_.device, settings, "--");
+  set_precision(work_.against, work_.device, settings, settings.dash);
   return std::make_unique<Predictor>(work_.model, settings, std::vector{PredictTask::kLogits});
 }
 

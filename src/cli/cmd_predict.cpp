@@ -73,8 +73,7 @@ void run_over(const Options& options, CommandRanks& ranks) {
   PredictWork work{*model,       paths, task, read_engine_options(options), options.flag("exif"),
                    "--threads ", start};
   const ModelCard& card = model->card();
-  if (card.config.classes == 0 && task != PredictTask::kEmbed)
-    throw Error(ErrorKind::kData, "this model has no classes", "--embed gives its features");
+  require_task(task, card, work.engine.dash);
   ranks.console().detail("images: " + preprocess_text(card.preprocess));
   work.engine.batch = batch_for(options, std::ssize(paths));
   work.engine.cache_folders = cache_places(options, card.path);

@@ -161,7 +161,8 @@ EngineOptions read_engine_options(const Options& options, const std::string& dev
   engine.kernels = chosen_kernels(options, device).table;
   if (options.declared("batch")) engine.batch = options.integer("batch");
   engine.ordinal = parse_device_name(device).ordinal;
-  set_precision(options.text("dtype"), device, engine, "--");
+  engine.dash = "--";
+  set_precision(options.text("dtype"), device, engine, engine.dash);
   engine.fuse = !options.flag("no-fuse");
   engine.check_reference = options.given("check");
   if (engine.check_reference && is_reference(engine.backend))

@@ -24,10 +24,7 @@ std::vector<size_t> FlatGroup::piece_counts() const {
 
 ZeroPlan::ZeroPlan(const std::vector<Bucket>& buckets, const std::vector<Bucket>& frozen, const Mesh& mesh,
                    ZeroOptions options)
-    : options_(std::move(options)),
-      rank_(mesh.coordinate(Axis::kData)),
-      ranks_(mesh.size(Axis::kData)),
-      copies_() {
+    : options_(std::move(options)), rank_(mesh.coordinate(Axis::kData)), ranks_(mesh.size(Axis::kData)) {
   for (const LowCopy& copy : options_.copies) copies_[copy.master] = copy;
   if (!active()) return;
   for (size_t i = 0; i < buckets.size(); ++i) add_bucket(buckets[i], "parameters/" + std::to_string(i), true);

@@ -53,8 +53,15 @@ int64_t largest_batch(int64_t unit, size_t bytes, const Need& need) {
 // Returns the micro-batches that divide so many images, as multiples of `unit`, smallest first.
 inline std::vector<int64_t> micro_batches(int64_t images, int64_t unit) {
   std::vector<int64_t> sizes;
-  for (int64_t size = unit; size <= images; size += unit)
-    if (images % size == 0) sizes.push_back(size);
+  const auto add = [&](int64_t size) {
+    if (size % unit == 0) sizes.push_back(size);
+  };
+  for (int64_t low = 1; low * low <= images; ++low) {
+    if (images % low != 0) continue;
+    add(low);
+    if (low * low < images) add(images / low);
+  }
+  std::sort(sizes.begin(), sizes.end());
   return sizes;
 }
 

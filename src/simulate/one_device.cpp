@@ -1,15 +1,10 @@
 #include "simulate/one_device.h"
 
+#include "base/checked.h"
 #include "plan/largest_batch.h"
 #include "plan/node_times.h"
 
 namespace vitrail {
-
-namespace {
-int64_t ceil_div(int64_t all, int64_t each) {
-  return (all + each - 1) / each;
-}
-}  // namespace
 
 const RunPlan& OneDevice::plan(int64_t micro_batch, int64_t accumulation) {
   const auto key = std::make_pair(micro_batch, accumulation);

@@ -57,8 +57,8 @@ class Simulation {
     const SimulatedRank* in = nullptr;
     size_t run = 0, task = 0;
     int64_t repetition = 0;
-    double now = 0, lane_free = 0;
-    std::deque<Exchange*> lane = {};  // begun and not resolved, in order
+    double now = 0, stream_free = 0;
+    std::deque<Exchange*> stream = {};  // begun and not resolved, in order
     std::map<int, Exchange*> started = {};
     std::map<std::tuple<unsigned, int>, int64_t> counts = {};
     Exchange* blocked = nullptr;  // the one it waits for
@@ -118,7 +118,7 @@ class Simulation {
     if (one.name.empty()) one.name = task.name;
     times.flight_s += one.seconds;
     if (r == 0) count(task, cost, one.seconds);
-    if (!one.channel) rank.lane.push_back(&one);
+    if (!one.channel) rank.stream.push_back(&one);
     note(r, false, task.name, rank.now, rank.now + cost.cpu_seconds);
     rank.now += cost.cpu_seconds;
     times.exposed_s += cost.cpu_seconds;
@@ -139,8 +139,8 @@ class Simulation {
     } else {
       for (const int r : one.ranks) {
         const Rank& rank = ranks_[static_cast<size_t>(r)];
-        if (rank.lane.front() != &one) return;
-        begin = std::max(begin, rank.lane_free);
+        if (rank.stream.front() != &one) return;
+        begin = std::max(begin, rank.stream_free);
       }
     }
     one.end = begin + one.seconds;
@@ -148,11 +148,11 @@ class Simulation {
     if (one.channel) return;
     for (const int r : one.ranks) {
       Rank& rank = ranks_[static_cast<size_t>(r)];
-      rank.lane.pop_front();
-      rank.lane_free = one.end;
+      rank.stream.pop_front();
+      rank.stream_free = one.end;
     }
     for (const int r : one.ranks)
-      if (Rank& rank = ranks_[static_cast<size_t>(r)]; !rank.lane.empty()) resolve(*rank.lane.front());
+      if (Rank& rank = ranks_[static_cast<size_t>(r)]; !rank.stream.empty()) resolve(*rank.stream.front());
   }
 
   // The rank stood still from now to the end; until the last rank had come, it waited for that one.

@@ -36,7 +36,7 @@ int64_t assume_data(std::optional<int64_t> asked, TrainConfig& config) {
   const auto named = static_cast<int64_t>(config.data.class_names.size());
   const int64_t classes = asked ? *asked : named > 0 ? named : model.classes;
   VT_REQUIRE(classes >= 1, ErrorKind::kUsage,
-             "training needs classes, and the model has no head: --classes says how many");
+             "training needs classes, and the model has no head: model.classes says how many");
   config.data = DataConfig();
   config.data.train =
       strf("synthetic:%lldx8x8x%lldx%lld", static_cast<long long>(model.channels),

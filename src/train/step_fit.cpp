@@ -1,6 +1,7 @@
 // Refuses a step that does not fit into memory, and names settings that would.
 #include <algorithm>
 
+#include "base/checked.h"
 #include "optim/recorders.h"
 #include "plan/largest_batch.h"
 #include "telemetry/format.h"
@@ -13,7 +14,7 @@ namespace {
 // The images of a micro-batch that one rank computes, the largest share.
 int64_t rank_rows(int64_t micro_batch, const StepConfig& config) {
   const int64_t dp = config.distribution.mesh.size(Axis::kData);
-  return (micro_batch + dp - 1) / dp;
+  return ceil_div(micro_batch, dp);
 }
 
 bool is_apart(const StepPlan& plan) {

@@ -239,7 +239,8 @@ class Fit : public testing::Test {
     const RankContext rank(device);
     const ExecutionPlan plan = planned(batch);
     return error_of([&] {
-      require_fit(plan, plan.memory.peak_bytes(), checked, rank, config_, {.batch = batch, .beside = beside});
+      require_fit(plan, plan.memory.peak_bytes(), checked, rank, config_,
+                  {.batch = batch, .beside = beside, .dash = "--"});
     });
   }
   VitConfig config_;

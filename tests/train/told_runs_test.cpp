@@ -130,7 +130,7 @@ TEST(ToldRuns, PlansSayWhatTheyAssume) {
   EXPECT_EQ(plan.needs()[1].images, 4);
   EXPECT_EQ(
       error_of([&] { RunPlan(tiny_config(1), 0, cpu_backend(), planned_cpu_device(1, "avx2")); }).message(),
-      "training needs classes, and the model has no head: --classes says how many");
+      "training needs classes, and the model has no head: model.classes says how many");
 }
 
 class ToldEvaluation : public ::testing::Test {
