@@ -76,7 +76,7 @@ def main():
         about = json.loads((study.DATA / "about.json").read_text()).get(NAME, {})
         study.keep(NAME, {"experiment": "004: memory planned and allocated, drawn steps", "document": "memory-before-training.md",
                           "command": "bench/random_memory.py --keep", **({"note": about["note"]} if "note" in about else {})},
-                   {"load": os.getloadavg()[0], "tables": {"draws": made}})
+                   {"tables": {"draws": made}})
     return 0
 
 
