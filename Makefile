@@ -8,7 +8,8 @@ SHELL := /bin/bash
 
 PROGRAM := build/release/vitrail
 # ctest reports what failed and closes with its summary line.
-CTEST := ctest --output-on-failure -j2
+# Some tests wait for processes that they have stopped or killed: one more than there are cores keeps these busy.
+CTEST := ctest --output-on-failure -j3
 BENCH_ARGS ?= -m deit_tiny_patch16_224
 COMPARE_ARGS ?= --model vit_tiny_patch16_224 vit_base_patch16_224 --batch 1
 FUZZ_RUNS ?= 100000

@@ -9,11 +9,11 @@ find_path(WEBP_INCLUDE webp/decode.h)
 find_library(WEBP_LIBRARY webp)
 
 # Most of a compilation is the reading of headers and what their templates become: with VITRAIL_UNITY a compiler reads
-# them once for eight sources of a layer. Names in a layer's anonymous namespaces are then seen by each other; sources
+# them once for several sources of a layer. Names in a layer's anonymous namespaces are then seen by each other; sources
 # whose names are theirs by design (tables, a decoder's callbacks) stand alone.
-function(vt_unity target)
+function(vt_unity target sources_at_once)
   if(VITRAIL_UNITY)
-    set_target_properties(${target} PROPERTIES UNITY_BUILD ON UNITY_BUILD_BATCH_SIZE 8)
+    set_target_properties(${target} PROPERTIES UNITY_BUILD ON UNITY_BUILD_BATCH_SIZE ${sources_at_once})
   endif()
 endfunction()
 file(GLOB vt_alone CONFIGURE_DEPENDS ${CMAKE_SOURCE_DIR}/src/io/dialects/*.cpp ${CMAKE_SOURCE_DIR}/src/data/decode_*.cpp)
@@ -30,7 +30,7 @@ function(vt_layer name)
   add_library(vt_${target} STATIC ${sources})
   target_include_directories(vt_${target} PUBLIC ${CMAKE_SOURCE_DIR}/src)
   target_link_libraries(vt_${target} PUBLIC ${ARG_DEPS})
-  vt_unity(vt_${target})
+  vt_unity(vt_${target} 8)
 endfunction()
 
 vt_layer(base DEPS Threads::Threads nlohmann_json::nlohmann_json ${CMAKE_DL_LIBS})
@@ -55,6 +55,11 @@ vt_layer(simulate DEPS vt_train vt_telemetry)
 vt_layer(measure DEPS vt_simulate vt_api vt_train vt_telemetry)
 vt_layer(launch DEPS vt_train vt_dist)
 vt_layer(cli DEPS vt_measure vt_simulate vt_launch)
+# What reads options, measures others and writes reports is never what a run waits for; it compiles in two thirds of
+# the time.
+foreach(layer telemetry simulate measure launch cli)
+  target_compile_options(vt_${layer} PRIVATE $<$<CONFIG:Release>:-O1>)
+endforeach()
 foreach(layer measure cli)
   target_compile_definitions(vt_${layer} PRIVATE VITRAIL_VERSION="${PROJECT_VERSION}"
                              VITRAIL_BUILD_TYPE="${CMAKE_BUILD_TYPE}")

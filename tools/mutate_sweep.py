@@ -29,7 +29,7 @@ PROGRAMS = ["base", "tensor", "graph", "ops", "passes", "plan", "backend", "dist
 NEAR = {"image": "test_data"}  # of layers without a program of their own
 PLACE = re.compile(r"(?:^|[\s/])(src/[\w./]+\.cpp):(\d+):(?:\d+:)?\s*(?:error|required from here|fatal error)", re.MULTILINE)
 # Most time goes into the compiler; kernels without faults stay as quick as they are.
-UNITY, PLAIN = "  vt_unity(vt_${target})\n", "  target_compile_options(vt_${target} PRIVATE -O1 -w)\n"
+UNITY, PLAIN = "  vt_unity(vt_${target} 8)\n", "  target_compile_options(vt_${target} PRIVATE -O1 -w)\n"
 
 
 def draw(root, names, density, seed):

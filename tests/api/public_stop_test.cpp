@@ -12,7 +12,7 @@ namespace vitrail {
 namespace {
 
 // Eight updates on made-up images, evaluated twice.
-constexpr const char* kConfig = R"({
+constexpr const char* kStopConfig = R"({
   "model": {"image_height": 16, "image_width": 16, "patch": 8, "width": 32, "depth": 1, "heads": 2, "mlp": 64},
   "data": {"train": "synthetic:3x16x16x4x64", "val": "synthetic:3x16x16x4x16"},
   "train": {"batch": 16, "steps": 8, "eval_every": 4, "save_every": 4, "tensorboard": false}
@@ -24,17 +24,18 @@ class PublicStop : public testing::Test {
   // Trains until `callbacks` stop the run, then to its end; returns the step of the stop.
   int64_t stopped_at(const std::string& name, const TrainCallbacks& callbacks) {
     const TrainResult first =
-        train(kConfig, {.folder = place(name), .threads = 1}, callbacks, stop_.get_token());
+        train(kStopConfig, {.folder = place(name), .threads = 1}, callbacks, stop_.get_token());
     EXPECT_FALSE(first.finished) << name;
     EXPECT_EQ(first.reason, "stopped on request") << name;
-    const TrainResult rest = train(kConfig, {.folder = place(name), .threads = 1, .resume = Resume::kNewest});
+    const TrainResult rest =
+        train(kStopConfig, {.folder = place(name), .threads = 1, .resume = Resume::kNewest});
     EXPECT_TRUE(rest.finished && rest.step == 8) << name;
     EXPECT_EQ(rest.best, whole_.best) << name << ": the same bits";
     return first.step;
   }
   TempFolder folder_;
   std::stop_source stop_;
-  TrainResult whole_ = train(kConfig, {.folder = place("whole"), .threads = 1});
+  TrainResult whole_ = train(kStopConfig, {.folder = place("whole"), .threads = 1});
 };
 
 TEST_F(PublicStop, InsideEveryCallback) {
@@ -69,16 +70,16 @@ TEST_F(PublicStop, AFolderHoldsOneRunAtATime) {
   TrainCallbacks callbacks;
   callbacks.on_step = [&](const StepReport& report) {
     if (report.step != 2) return;
-    found.push_back(error_of([&] { train(kConfig, again); }));
-    std::thread([&] { found.push_back(error_of([&] { train(kConfig, again); })); }).join();
+    found.push_back(error_of([&] { train(kStopConfig, again); }));
+    std::thread([&] { found.push_back(error_of([&] { train(kStopConfig, again); })); }).join();
   };
-  EXPECT_TRUE(train(kConfig, {.folder = place("run"), .threads = 1}, callbacks).finished);
+  EXPECT_TRUE(train(kStopConfig, {.folder = place("run"), .threads = 1}, callbacks).finished);
   ASSERT_EQ(found.size(), 2u);
   for (const Error& error : found) {
     EXPECT_EQ(error.kind(), ErrorKind::kWrite) << error.what();
     EXPECT_NE(error.message().find("process " + std::to_string(getpid())), std::string::npos) << error.what();
   }
-  const Error there = error_of([&] { train(kConfig, {.folder = place("run"), .threads = 1}); });
+  const Error there = error_of([&] { train(kStopConfig, {.folder = place("run"), .threads = 1}); });
   EXPECT_EQ(there.kind(), ErrorKind::kUsage) << "Resume::kNo refuses a run that is there: " << there.what();
 }
 

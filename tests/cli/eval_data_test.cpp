@@ -12,7 +12,7 @@ namespace {
 namespace fs = std::filesystem;
 using Arguments = std::vector<std::string>;
 
-constexpr int kImages = 120, kClasses = 4;
+constexpr int kImageCount = 120, kClasses = 4;
 
 std::string noise_png(uint64_t number) {
   Image image = Image::blank(8, 8, 3);
@@ -27,7 +27,7 @@ class EvalData : public testing::Test {
  protected:
   static void SetUpTestSuite() {
     folder_ = std::make_unique<TempFolder>();
-    for (int i = 0; i < kImages; ++i)
+    for (int i = 0; i < kImageCount; ++i)
       folder_->file(
           strf("noise/class%llu/%03d.png",
                static_cast<unsigned long long>(counter_hash(99, static_cast<uint64_t>(i)) % kClasses), i),
@@ -45,7 +45,7 @@ class EvalData : public testing::Test {
 
   static std::string noise() { return "folder:" + (folder_->path() / "noise").string(); }
   static std::string data(const std::string& name) { return "folder:" + (folder_->path() / name).string(); }
-  static double share_learned() { return 1 - best_["count"].get<double>() / kImages; }
+  static double share_learned() { return 1 - best_["count"].get<double>() / kImageCount; }
   // A folder of the same images, in the same classes, under other names.
   static void renamed(const std::string& name) {
     for (const auto& file : fs::recursive_directory_iterator(folder_->path() / "noise"))
@@ -123,7 +123,8 @@ TEST_F(EvalData, WhatWasLearnedFromIsSaid) {
   const struct {
     const char* part;
     double count, seen;
-  } rows[] = {{"all", kImages, 1 - held_out / kImages}, {"train", kImages, 1 - held_out / kImages}};
+  } rows[] = {{"all", kImageCount, 1 - held_out / kImageCount},
+              {"train", kImageCount, 1 - held_out / kImageCount}};
   for (const auto& row : rows) {
     // The last weights, which have memorised the training images; best/ holds those that guessed best.
     const Answer answer = eval({"-m", run() + "/checkpoints/latest", "--data", noise(), "--part", row.part});
@@ -149,7 +150,7 @@ TEST_F(EvalData, PartsOfTheTrainingDataAreFoundAgain) {
       folder_->file(place + (number % 4 ? name : "new-" + name), noise_png(1000 + name_key(name)));
   }
   const Answer answer = eval({"-m", run(), "--data", data("mixed"), "--part", "train"});
-  EXPECT_EQ(answer.json()["count"], kImages);
+  EXPECT_EQ(answer.json()["count"], kImageCount);
   const double seen = answer.json()["seen_in_training"];
   EXPECT_GT(seen, 0.35);  // of the first half, some were held out
   EXPECT_LE(seen, 0.5);
@@ -172,7 +173,7 @@ TEST_F(EvalData, OtherImagesOfTheSameNamesAreAllTaken) {
       folder_->file("twin/" + fs::relative(file.path(), folder_->path() / "noise").string(),
                     noise_png(name_key(file.path().string())));
   const Answer answer = eval({"-m", run(), "--data", "folder:" + (folder_->path() / "twin").string()});
-  EXPECT_EQ(answer.json()["count"], kImages);
+  EXPECT_EQ(answer.json()["count"], kImageCount);
   EXPECT_EQ(answer.json()["seen_in_training"], 0.0);
   EXPECT_EQ(answer.err.find("warning"), std::string::npos) << answer.err;
 }
@@ -231,7 +232,7 @@ TEST_F(EvalData, WhatIsNotKnownIsSaid) {
   fs::copy(run() + "/best", folder_->path() / "mute", fs::copy_options::recursive);
   fs::remove(folder_->path() / "mute/manifest.json");
   const Answer answer = eval({"-m", (folder_->path() / "mute").string(), "--data", noise()});
-  EXPECT_EQ(answer.json()["count"], kImages);
+  EXPECT_EQ(answer.json()["count"], kImageCount);
   EXPECT_FALSE(answer.json().contains("seen_in_training"));
   EXPECT_NE(answer.err.find("is not known"), std::string::npos) << answer.err;
 }

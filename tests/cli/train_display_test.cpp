@@ -104,7 +104,7 @@ void run_steps(TrainDisplay& display) {
   }
 }
 
-std::vector<std::string> lines_of(const std::string& text) {
+std::vector<std::string> shown_lines(const std::string& text) {
   std::vector<std::string> lines;
   for (size_t from = 0, end; (end = text.find('\n', from)) != std::string::npos; from = end + 1)
     lines.push_back(text.substr(from, end - from));
@@ -118,7 +118,7 @@ TEST(TrainDisplay, OneLineEveryTenSecondsTheFirstAndTheLast) {
     TrainDisplay display(console);
     run_steps(display);
   }
-  const auto lines = lines_of(screen.read("err"));
+  const auto lines = shown_lines(screen.read("err"));
   ASSERT_EQ(lines.size(), 11u);
   EXPECT_TRUE(lines.front().starts_with("step 1/5,000 "));
   EXPECT_TRUE(lines[1].starts_with("step 101/5,000 "));

@@ -14,8 +14,8 @@
 namespace vitrail::cli {
 namespace {
 
-const std::vector<std::string> kModel = {"--weights", "rule", "--model",   "vit_tiny_patch16_224",
-                                         "--image",   "32",   "--threads", "1"};
+const std::vector<std::string> kTunedModel = {"--weights", "rule", "--model",   "vit_tiny_patch16_224",
+                                              "--image",   "32",   "--threads", "1"};
 
 std::set<std::string> kernels_of_gemms(const nlohmann::json& profile) {
   std::set<std::string> names;
@@ -58,12 +58,12 @@ TEST(Kernels, ATableDecidesAndTheResultAgrees) {
   const TempFolder folder;
   const auto profile = [&](const std::string& kernels) {
     return run_in_process("profile",
-                          kModel + std::vector<std::string>{"--seconds", "0", "--kernels", kernels})
+                          kTunedModel + std::vector<std::string>{"--seconds", "0", "--kernels", kernels})
         .json();
   };
   const auto logits = [&](const std::string& kernels) {
-    return run_in_process("bench infer", kModel + std::vector<std::string>{"--seconds", "0", "--logits",
-                                                                           "--kernels", kernels})
+    return run_in_process("bench infer", kTunedModel + std::vector<std::string>{"--seconds", "0", "--logits",
+                                                                                "--kernels", kernels})
         .json()["logits"]
         .get<std::vector<double>>();
   };
@@ -86,7 +86,7 @@ TEST(Kernels, AFileThatWasAskedForMustBeUsable) {
   for (const std::string& file : {folder.file("bad.json", "x"), folder.file("other.json", "{}"),
                                   (folder.path() / "nowhere.json").string()}) {
     try {
-      run_in_process("plan", kModel + std::vector<std::string>{"--kernels", file});
+      run_in_process("plan", kTunedModel + std::vector<std::string>{"--kernels", file});
       ADD_FAILURE() << file;
     } catch (const Error& error) {
       EXPECT_EQ(error.kind(), ErrorKind::kData) << error.message();
@@ -109,7 +109,7 @@ TEST(Kernels, ATableOfAKernelThatIsGoneSaysToTuneAnew) {
   EXPECT_NE(read.note.find("\"openblas tiles\""), std::string::npos) << read.note;
   EXPECT_NE(read.note.find("bench tune"), std::string::npos) << read.note;
   try {
-    run_in_process("plan", kModel + std::vector<std::string>{"--kernels", old});
+    run_in_process("plan", kTunedModel + std::vector<std::string>{"--kernels", old});
     ADD_FAILURE();
   } catch (const Error& error) {
     EXPECT_EQ(error.kind(), ErrorKind::kData);
@@ -151,10 +151,10 @@ TEST(Device, CalibrationIsReadBackAndPlanUsesIt) {
   const auto& processor = std::get<CpuSpec>(device.spec);
   ASSERT_EQ(processor.rates.size(), 2u);
   EXPECT_GT(processor.gemm_share(), 0);
-  const auto plan = run_in_process("plan", kModel + std::vector<std::string>{"--target", file}).json();
+  const auto plan = run_in_process("plan", kTunedModel + std::vector<std::string>{"--target", file}).json();
   EXPECT_EQ(plan["target"], "a desk");
   EXPECT_GT(plan["run_s"].get<double>(), 0);
-  EXPECT_NE(run_in_process("plan", kModel + std::vector<std::string>{"--target", file}, false)
+  EXPECT_NE(run_in_process("plan", kTunedModel + std::vector<std::string>{"--target", file}, false)
                 .out.find("by the roofline of a desk"),
             std::string::npos);
 }
@@ -196,8 +196,8 @@ TEST(Device, PlansForAProcessorThatIsNotHere) {
   EXPECT_GT(train["update_s"].get<double>(), 3 * least / 4);
   for (const IsaLevel level : all_isa_levels()) {
     const std::vector<std::string> isa = {"--isa", to_string(level)};
-    EXPECT_GT(run_in_process("plan", kModel + isa).json()["memory"]["peak"].get<double>(), 0);
-    EXPECT_GT(run_in_process("plan", kModel + isa + std::vector<std::string>{"--train"})
+    EXPECT_GT(run_in_process("plan", kTunedModel + isa).json()["memory"]["peak"].get<double>(), 0);
+    EXPECT_GT(run_in_process("plan", kTunedModel + isa + std::vector<std::string>{"--train"})
                   .json()["memory"]["peak"]
                   .get<double>(),
               0);

@@ -163,7 +163,7 @@ TEST(Cifar, TextsBeyondLatin1AreNoPixels) {
                  [&] { read_cifar_pickle(as_byte_span(pickle), "fine_labels", 100); });
 }
 
-std::string gzipped(const std::string& text) {
+std::string as_gzip(const std::string& text) {
   z_stream stream{};
   EXPECT_EQ(deflateInit2(&stream, 9, Z_DEFLATED, 15 + 16, 8, Z_DEFAULT_STRATEGY), Z_OK);
   std::string out(deflateBound(&stream, text.size()) + 64, '\0');
@@ -182,8 +182,8 @@ TEST(Idx, PlainAndGzippedAreAlike) {
   const DataFolder plain, zipped;
   plain.file("train-images.idx3-ubyte", images);
   plain.file("train-labels.idx1-ubyte", labels);
-  zipped.file("train-images-idx3-ubyte.gz", gzipped(images));
-  zipped.file("train-labels-idx1-ubyte.gz", gzipped(labels));
+  zipped.file("train-images-idx3-ubyte.gz", as_gzip(images));
+  zipped.file("train-labels-idx1-ubyte.gz", as_gzip(labels));
   zipped.file("labels.txt", "shirt\nshoe\nbag\n");
   for (const DataFolder* folder : {&plain, &zipped}) {
     const auto data = open_dataset("idx:" + folder->path(), Part::kTrain);
@@ -258,16 +258,16 @@ TEST(Idx, Rules) {
       SCOPED_TRACE(c.refusal);
       const DataFolder folder;
       folder.file(zip ? "train-images-idx3-ubyte.gz" : "train-images-idx3-ubyte",
-                  zip ? gzipped(c.images) : c.images);
+                  zip ? as_gzip(c.images) : c.images);
       folder.file("train-labels-idx1-ubyte", c.labels);
       expect_refused(c.refusal, [&] { open_dataset("idx:" + folder.path(), Part::kTrain); });
     }
   const DataFolder folder;
-  const std::string whole = gzipped(idx_file({100, 10, 10}, std::string(10000, 'x')));
+  const std::string whole = as_gzip(idx_file({100, 10, 10}, std::string(10000, 'x')));
   folder.file("train-images-idx3-ubyte.gz", whole.substr(0, whole.size() / 2));
   folder.file("train-labels-idx1-ubyte", idx_file({100}, std::string(100, '\0')));
   expect_refused("", [&] { open_dataset("idx:" + folder.path(), Part::kTrain); });
-  folder.file("train-images-idx3-ubyte.gz", gzipped(idx_file({1, 2, 2}, std::string(1 << 22, '\0'))));
+  folder.file("train-images-idx3-ubyte.gz", as_gzip(idx_file({1, 2, 2}, std::string(1 << 22, '\0'))));
   expect_refused("at least 5 follow", [&] { open_dataset("idx:" + folder.path(), Part::kTrain); });
 }
 

@@ -22,7 +22,7 @@ namespace {
 using Json = nlohmann::json;
 using Numbers = std::map<std::string, std::vector<double>>;
 
-constexpr int64_t kDraws = 20000;
+constexpr int64_t kGoldenDraws = 20000;
 // The standard deviations allowed between two estimates: a correct draw fails once in some 10^6 comparisons.
 constexpr double kDeviations = 5;
 
@@ -84,7 +84,7 @@ TEST(DrawGolden, ResizedCrops) {
     config.crop_scale = c.at("scale").get<std::vector<double>>();
     config.crop_ratio = c.at("ratio").get<std::vector<double>>();
     Numbers found;
-    for (int64_t i = 0; i < kDraws; ++i) {
+    for (int64_t i = 0; i < kGoldenDraws; ++i) {
       Draw draw(1, 0, i, "crop");
       const Window w = resized_crop(image, config, draw);
       found["area"].push_back(real(w.height * w.width) / real(image.height * image.width));
@@ -106,7 +106,7 @@ TEST(DrawGolden, MixesByKind) {
     SCOPED_TRACE(strf("mixup %g cutmix %g", config.mixup, config.cutmix));
     const Size size{c.at("height"), c.at("width")};
     Numbers found;
-    for (int64_t i = 0; i < kDraws; ++i) {
+    for (int64_t i = 0; i < kGoldenDraws; ++i) {
       Draw draw(1, 0, i, "mix");
       const Mix mix = draw_mix(config, size, draw);
       const bool mixed = mix.cut || mix.lambda != 1;
@@ -130,7 +130,7 @@ TEST(DrawGolden, ErasedBoxes) {
     const Size size{c.at("height"), c.at("width")};
     SCOPED_TRACE(config.erase_count);
     Numbers found;
-    for (int64_t i = 0; i < kDraws; ++i) {
+    for (int64_t i = 0; i < kGoldenDraws; ++i) {
       std::vector<float> image(static_cast<size_t>(size.height * size.width), 1.0f);
       Draw draw(1, 0, i, "erase"), again = draw;
       random_erase(image, size, config, draw);
@@ -154,7 +154,7 @@ TEST(DrawGolden, ColourJitter) {
   for (const Json& c : goldens().at("jitters")) {
     const auto strengths = c.at("strengths").get<std::vector<double>>();
     Numbers found;
-    for (int64_t i = 0; i < kDraws; ++i) {
+    for (int64_t i = 0; i < kGoldenDraws; ++i) {
       Draw draw(1, 0, i, "jitter");
       const JitterDraw drawn = draw_jitter(strengths, draw);
       for (size_t k = 0; k < 4; ++k) {
@@ -172,7 +172,7 @@ TEST(DrawGolden, PoliciesOfTimm) {
     SCOPED_TRACE(c.at("policy").get<std::string>());
     const Policy policy = parse_policy(c.at("policy").get<std::string>());
     Numbers arguments, counts;
-    for (int64_t i = 0; i < kDraws; ++i) {
+    for (int64_t i = 0; i < kGoldenDraws; ++i) {
       Draw draw(1, 0, i, "policy");
       const std::vector<PolicyDraw> drawn = draw_policy(policy, {}, {30, 40}, draw);
       counts["operations"].push_back(static_cast<double>(drawn.size()));
@@ -181,8 +181,9 @@ TEST(DrawGolden, PoliciesOfTimm) {
     expect_all(counts, c.at("counts"));
     expect_all(arguments, c.at("arguments"));
     for (const auto& [op, share] : c.at("share").items()) {
-      const double wanted = share, found = static_cast<double>(arguments[op].size()) / kDraws;
-      EXPECT_NEAR(found, wanted, allowed(std::sqrt(wanted * (1 + wanted)), kDraws, c.at("draws"))) << op;
+      const double wanted = share, found = static_cast<double>(arguments[op].size()) / kGoldenDraws;
+      EXPECT_NEAR(found, wanted, allowed(std::sqrt(wanted * (1 + wanted)), kGoldenDraws, c.at("draws")))
+          << op;
     }
   }
 }
@@ -191,7 +192,7 @@ TEST(DrawGolden, PoliciesOfTimm) {
 TEST(DrawGolden, PolicyOfTorchvision) {
   const Policy policy = parse_policy("torchvision-m9-n2");
   std::map<PolicyOp, int64_t> counts;
-  for (int64_t i = 0; i < kDraws; ++i) {
+  for (int64_t i = 0; i < kGoldenDraws; ++i) {
     Draw draw(1, 0, i, "policy");
     const std::vector<PolicyDraw> drawn = draw_policy(policy, {}, {30, 40}, draw);
     ASSERT_EQ(drawn.size(), 2u);
@@ -199,13 +200,14 @@ TEST(DrawGolden, PolicyOfTorchvision) {
   }
   EXPECT_EQ(counts.size(), 14u);
   for (const auto& [op, count] : counts)
-    EXPECT_NEAR(real(count), kDraws / 7.0, kDeviations * std::sqrt(kDraws / 7.0)) << enum_name(op);
+    EXPECT_NEAR(real(count), kGoldenDraws / 7.0, kDeviations * std::sqrt(kGoldenDraws / 7.0))
+        << enum_name(op);
 }
 
 TEST(DrawGolden, PoliciesResampleEitherWayOrAsAsked) {
   const Policy policy = parse_policy("rand-m9-p1");
   int64_t bilinear = 0, bicubic = 0;
-  for (int64_t i = 0; i < kDraws; ++i) {
+  for (int64_t i = 0; i < kGoldenDraws; ++i) {
     Draw draw(1, 0, i, "policy"), again = draw;
     for (const PolicyDraw& one :
          draw_policy(policy, {.random_interpolation = true, .sampling = {}}, {30, 40}, draw)) {
@@ -216,8 +218,8 @@ TEST(DrawGolden, PoliciesResampleEitherWayOrAsAsked) {
     for (const PolicyDraw& one : draw_policy(policy, fixed, {30, 40}, again))
       EXPECT_EQ(one.interpolation, Interpolation::kNearest);
   }
-  EXPECT_EQ(bilinear + bicubic, 2 * kDraws);
-  EXPECT_NEAR(real(bilinear), kDraws, kDeviations * std::sqrt(kDraws / 2.0));
+  EXPECT_EQ(bilinear + bicubic, 2 * kGoldenDraws);
+  EXPECT_NEAR(real(bilinear), kGoldenDraws, kDeviations * std::sqrt(kGoldenDraws / 2.0));
 }
 
 struct TableRow {

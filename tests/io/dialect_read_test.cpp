@@ -6,17 +6,17 @@
 namespace vitrail {
 namespace {
 
-const std::string kModels = VT_SOURCE_DIR "/tests/golden/models/";
+const std::string kDialectModels = VT_SOURCE_DIR "/tests/golden/models/";
 
 class DialectRead : public DialectTest {
  protected:
   static Json golden(const std::string& name) {
-    return parse_json(read_file(kModels + name + ".json", 1 << 22), name);
+    return parse_json(read_file(kDialectModels + name + ".json", 1 << 22), name);
   }
   // A copy of the model with a sidecar for what its bare tensors cannot hold.
   std::string with_sidecar(const Json& golden) {
     const std::string file = golden["model"], path = at(file);
-    std::filesystem::copy_file(kModels + file, path);
+    std::filesystem::copy_file(kDialectModels + file, path);
     PreprocessConfig images{.height = golden["config"]["image_height"],
                             .width = golden["config"]["image_width"]};
     write_file(path + ".json",
@@ -33,15 +33,15 @@ float tolerance(const std::string& weights) {
 
 TEST_F(DialectRead, FilesOfEveryLibraryGiveTheirConfigAndWeights) {
   int opened = 0;
-  for (const auto& entry : std::filesystem::directory_iterator(kModels)) {
+  for (const auto& entry : std::filesystem::directory_iterator(kDialectModels)) {
     if (entry.path().extension() != ".json") continue;
     const Json expected = golden(entry.path().stem().string());
     SCOPED_TRACE(expected["name"].dump());
     const std::string file = expected["model"], dialect = expected["dialect"], weights = expected["weights"];
-    const bool speaks = dialect == "google" || std::filesystem::is_directory(kModels + file);
+    const bool speaks = dialect == "google" || std::filesystem::is_directory(kDialectModels + file);
     OpenOptions options;  // sincos2d files hold no positions to tell the image size by
     if (expected["config"]["pos"] == "sincos2d") options.image_height = options.image_width = 16;
-    const auto model = open_model(speaks ? kModels + file : with_sidecar(expected), options);
+    const auto model = open_model(speaks ? kDialectModels + file : with_sidecar(expected), options);
     ++opened;
     EXPECT_EQ(enum_name(model->card().dialect), dialect);
     EXPECT_FALSE(model->card().notes.empty());
@@ -60,24 +60,24 @@ TEST_F(DialectRead, FilesOfEveryLibraryGiveTheirConfigAndWeights) {
 }
 
 TEST_F(DialectRead, AnOldClassRowStaysARowOfThePositions) {
-  const auto model = open_model(kModels + "big_vision_old_cls.npz");
+  const auto model = open_model(kDialectModels + "big_vision_old_cls.npz");
   EXPECT_TRUE(model->card().config.pos_for_prefix);
   expect_rule_weights(*model);
 }
 
 TEST_F(DialectRead, HuggingFaceFoldersGiveImagesAndLabels) {
-  const auto model = open_model(kModels + "timm_hub");
+  const auto model = open_model(kDialectModels + "timm_hub");
   EXPECT_EQ(model->card().labels.size(), 5u);
   EXPECT_EQ(model->card().labels[1], "bell tower");
   EXPECT_EQ(model->card().preprocess.resize, 17);  // floor(16 / 0.9)
   EXPECT_EQ(model->card().preprocess.interpolation, Interpolation::kBicubic);
-  const auto hf = open_model(kModels + "hf_single");
+  const auto hf = open_model(kDialectModels + "hf_single");
   EXPECT_EQ(hf->card().preprocess.height, 16);
   EXPECT_EQ(hf->card().config.pos_resize, PosResize::kHf);
 }
 
 TEST_F(DialectRead, HybridsAreRefusedByName) {
-  EXPECT_SAYS(refusal(kModels + "google_hybrid.npz"), "ResNet");
+  EXPECT_SAYS(refusal(kDialectModels + "google_hybrid.npz"), "ResNet");
 }
 
 TEST_F(DialectRead, OtherFamiliesAreRefusedByName) {
@@ -141,8 +141,8 @@ TEST_F(DialectRead, MissingAndMisshapenTensorsAreNamed) {
 }
 
 TEST_F(DialectRead, AProductInPartsNeedsThemAll) {
-  std::filesystem::copy(kModels + "hf_single", at("keyless"));
-  const auto source = std::shared_ptr(open_tensors(kModels + "hf_single/model.safetensors"));
+  std::filesystem::copy(kDialectModels + "hf_single", at("keyless"));
+  const auto source = std::shared_ptr(open_tensors(kDialectModels + "hf_single/model.safetensors"));
   const auto without_keys = [](const std::string& n) {
     return n.ends_with("layer.0.attention.attention.key.weight") ? "" : n;
   };
@@ -162,7 +162,7 @@ TEST_F(DialectRead, TorchvisionAndGoogleFilesKnowTheirImages) {
   EXPECT_EQ(torchvision->card().config.pos_resize, PosResize::kTorchvision);
   EXPECT_EQ(torchvision->card().preprocess.resize, 256);
   EXPECT_EQ(torchvision->card().preprocess.interpolation, Interpolation::kBilinear);
-  const auto google = open_model(kModels + "google_vit_jax.npz");
+  const auto google = open_model(kDialectModels + "google_vit_jax.npz");
   EXPECT_EQ(google->card().preprocess.resampler, Resampler::kTf);
   EXPECT_EQ(google->card().preprocess.mode, ResizeMode::kStretch);
   EXPECT_EQ(google->card().config.gelu, GeluKind::kTanh);
@@ -197,8 +197,8 @@ TEST_F(DialectRead, AnArchitectureThatContradictsTheCardIsRefusedWithBothValues)
 
 TEST_F(DialectRead, DefaultsThatWereTakenAreWarnings) {
   const auto warnings = [](const std::string& path) { return open_model(path)->card().warnings; };
-  ASSERT_EQ(warnings(kModels + "google_vit_jax.npz").size(), 1u);
-  EXPECT_SAYS(warnings(kModels + "google_vit_jax.npz")[0],
+  ASSERT_EQ(warnings(kDialectModels + "google_vit_jax.npz").size(), 1u);
+  EXPECT_SAYS(warnings(kDialectModels + "google_vit_jax.npz")[0],
               "vit_jax's evaluation; nothing with the file says");
   write_model(at("m"), tiny(), {.dialect = Dialect::kHf}, by_rule);
   std::filesystem::remove(at("m/preprocessor_config.json"));

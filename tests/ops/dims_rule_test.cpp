@@ -107,7 +107,7 @@ std::vector<RunSettings> backends() {
   return list;
 }
 
-class DimsRuleTest : public testing::TestWithParam<OpCase> {};
+class DimsRuleTest : public testing::TestWithParam<OpCaseRef> {};
 
 TEST_P(DimsRuleTest, PartsRecombineToTheWhole) {
   const OpCase& c = GetParam();
@@ -153,8 +153,8 @@ TEST(DimsRule, MadeTokensAreThoseOfTheWhole) {
   EXPECT_GE(found, 2);
 }
 
-INSTANTIATE_TEST_SUITE_P(Ops, DimsRuleTest, testing::ValuesIn(op_cases()),
-                         [](const auto& test) { return test.param.name; });
+INSTANTIATE_TEST_SUITE_P(Ops, DimsRuleTest, testing::ValuesIn(op_case_refs()),
+                         [](const auto& test) { return test.param.get().name; });
 
 }  // namespace
 }  // namespace vitrail

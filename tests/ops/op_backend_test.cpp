@@ -44,7 +44,7 @@ void expect_near(const OpCase& c, OpJudge& judge, const RunSettings& settings,
   Margins::note(settings, verdict.share, c.name);
 }
 
-class OpTest : public testing::TestWithParam<OpCase> {};
+class OpTest : public testing::TestWithParam<OpCaseRef> {};
 
 TEST_P(OpTest, ReferenceInEveryDtype) {
   const OpCase& c = GetParam();
@@ -232,8 +232,8 @@ TEST(CudaHopperSmall, GivesWhatTheReferenceGives) {
         expect_right(c, reference(mode), "hopper_small");
 }
 
-INSTANTIATE_TEST_SUITE_P(Ops, OpTest, testing::ValuesIn(op_cases()),
-                         [](const auto& test) { return test.param.name; });
+INSTANTIATE_TEST_SUITE_P(Ops, OpTest, testing::ValuesIn(op_case_refs()),
+                         [](const auto& test) { return test.param.get().name; });
 
 // What a step of training or inference is made of has kernels of its own at every level: a kernel that
 // declines too much would leave it to the reference, which is right and slow.

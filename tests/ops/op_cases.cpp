@@ -204,7 +204,9 @@ void add_forward_cases(std::vector<OpCase>& cases) {
   add_small_ops(cases);
 }
 
-std::vector<OpCase> op_cases() {
+namespace {
+
+std::vector<OpCase> new_op_cases() {
   std::vector<OpCase> cases;
   add_forward_cases(cases);
   add_gradient_cases(cases);
@@ -217,8 +219,19 @@ std::vector<OpCase> op_cases() {
   return cases;
 }
 
+}  // namespace
+
+const std::vector<OpCase>& op_cases() {
+  static const std::vector<OpCase> cases = new_op_cases();
+  return cases;
+}
+
+std::vector<OpCaseRef> op_case_refs() {
+  return {op_cases().begin(), op_cases().end()};
+}
+
 OpCase case_again(const std::string& name) {
-  std::vector<OpCase> again = op_cases();
+  std::vector<OpCase> again = new_op_cases();
   const auto found =
       std::find_if(again.begin(), again.end(), [&](const OpCase& one) { return one.name == name; });
   VT_CHECK(found != again.end(), "there is no case %s", name.c_str());

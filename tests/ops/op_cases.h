@@ -2,6 +2,7 @@
 // the dims rule. A new op joins by adding a row.
 #pragma once
 
+#include <functional>
 #include <map>
 #include <ostream>
 #include <string>
@@ -40,7 +41,15 @@ inline void PrintTo(const OpCase& c, std::ostream* os) {
   *os << c.name;
 }
 
-std::vector<OpCase> op_cases();
+// All cases, made once: every test is a process of its own, which should not make and copy them for each
+// suite.
+const std::vector<OpCase>& op_cases();
+// The parameter of suites over the cases.
+using OpCaseRef = std::reference_wrapper<const OpCase>;
+inline void PrintTo(const OpCaseRef& c, std::ostream* os) {
+  *os << c.get().name;
+}
+std::vector<OpCaseRef> op_case_refs();
 // The case of this name, made anew: it shares no op with the others.
 OpCase case_again(const std::string& name);
 

@@ -186,7 +186,7 @@ INSTANTIATE_TEST_SUITE_P(Lengths, WrongKernels, testing::ValuesIn(kLengths),
                          [](const auto& test) { return testing::PrintToString(test.param); });
 
 // A result of any op that is a tenth too large, or half as large, is wrong.
-class WrongSizes : public testing::TestWithParam<OpCase> {};
+class WrongSizes : public testing::TestWithParam<OpCaseRef> {};
 
 TEST_P(WrongSizes, AreRefused) {
   for (DType type : {DType::kF32, DType::kF16, DType::kBF16}) {
@@ -202,15 +202,17 @@ TEST_P(WrongSizes, AreRefused) {
   }
 }
 
-std::vector<OpCase> sized_cases() {
-  std::vector<OpCase> cases = op_cases();
-  for (const SumsSize& size : {SumsSize{50, 2, 18}, SumsSize{273, 1, 16}})
-    for (const OpCase& c : {sums_case(size), sums_grad_case(size)}) cases.push_back(c);
+std::vector<OpCaseRef> sized_cases() {
+  constexpr SumsSize kSmall{50, 2, 18}, kLarge{273, 1, 16};
+  static const std::vector<OpCase> sums = {sums_case(kSmall), sums_grad_case(kSmall), sums_case(kLarge),
+                                           sums_grad_case(kLarge)};
+  std::vector<OpCaseRef> cases = op_case_refs();
+  cases.insert(cases.end(), sums.begin(), sums.end());
   return cases;
 }
 
 INSTANTIATE_TEST_SUITE_P(Ops, WrongSizes, testing::ValuesIn(sized_cases()),
-                         [](const auto& test) { return test.param.name; });
+                         [](const auto& test) { return test.param.get().name; });
 
 }  // namespace
 }  // namespace vitrail

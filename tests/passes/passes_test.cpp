@@ -15,14 +15,10 @@
 namespace vitrail {
 namespace {
 
-VitConfig tiny() {
-  return tiny_vit(1);
-}
-
 // The whole program before and after, as stored text, shows what the pass did.
 TEST(Fuse, JoinsGemmsWithTheirNeighbours) {
   EXPECT_EQ(
-      to_string(fuse(record_vit(tiny()))),
+      to_string(fuse(record_vit(tiny_vit(1)))),
       "input images f32[B1 C3 Y16 X16]\n"
       "%4 f32[B1 N4 D8] = patch_embed+bias(images, patch_embed.proj.weight, patch_embed.proj.bias)  # "
       "patch_embed\n"
@@ -45,13 +41,13 @@ TEST(Fuse, JoinsGemmsWithTheirNeighbours) {
 }
 
 TEST(Fuse, KeepsWhatIsAskedForAsAnOutput) {
-  const Program fused = fuse(record_vit(tiny(), {.layers = true}));
+  const Program fused = fuse(record_vit(tiny_vit(1), {.layers = true}));
   for (const char* name : {"embed", "blocks.0", "tokens"}) EXPECT_NO_THROW(fused.output(name));
   EXPECT_NO_THROW(fused.validate());
 }
 
 TEST(Fuse, LeavesWorkUnchanged) {
-  const Program plain = record_vit(tiny()), fused = fuse(plain);
+  const Program plain = record_vit(tiny_vit(1)), fused = fuse(plain);
   EXPECT_EQ(plain.cost().flops, fused.cost().flops);
   EXPECT_LT(fused.cost().bytes, plain.cost().bytes);
   EXPECT_LT(fused.nodes.size(), plain.nodes.size());
@@ -107,7 +103,7 @@ TEST(Fuse, TheWorkOfOneTokenIsCounted) {
 }
 
 TEST(Fuse, TakesLayerScaleButNotQkNormIntoTheGemm) {
-  VitConfig config = tiny();
+  VitConfig config = tiny_vit(1);
   config.layer_scale = config.qk_norm = true;
   config.qkv_bias = false;
   EXPECT_EQ(kinds(fuse(record_vit(config))),
@@ -121,20 +117,20 @@ TEST(Fuse, JoinsTokensWithTheirPositionsWhereThereIsAKernel) {
   for (const DType residual : {DType::kF32, DType::kBF16}) {
     const PrecisionOptions narrow{.compute = DType::kBF16, .residual = residual, .keep_masters = false};
     const std::string joined = residual == DType::kF32 ? "concat_tokens+bias" : "concat_tokens+cast+bias";
-    const Program low = inference_after("precision", record_vit(tiny()), {.precision = narrow});
+    const Program low = inference_after("precision", record_vit(tiny_vit(1)), {.precision = narrow});
     EXPECT_EQ(count(fuse(low, {.positions = true}), joined), 1u);
     EXPECT_EQ(count(fuse(low), joined), 0u);
   }
 }
 
 TEST(Fuse, LeavesNormsApartWhenAsked) {
-  const std::vector<std::string> found = kinds(fuse(record_vit(tiny()), {.norms = nullptr}));
+  const std::vector<std::string> found = kinds(fuse(record_vit(tiny_vit(1)), {.norms = nullptr}));
   EXPECT_EQ(std::count(found.begin(), found.end(), "layernorm"), 3);
   EXPECT_EQ(std::count(found.begin(), found.end(), "linear+bias+gelu"), 1);
 }
 
 TEST(Fuse, ANormReadTwiceStaysANode) {
-  VitConfig config = tiny();
+  VitConfig config = tiny_vit(1);
   config.pool = Pool::kMap;
   config.class_token = false;
   // The last norm feeds the pooling's kv linear alone here, and is also an output with layers on.
@@ -167,7 +163,7 @@ TEST(Fuse, MembersComeInOneOrderOnly) {
 }
 
 TEST(Fuse, MembersKeepTheNamesOfTheirNodes) {
-  const Program fused = fuse(record_vit(tiny()));
+  const Program fused = fuse(record_vit(tiny_vit(1)));
   const auto& op = dynamic_cast<const FusedOp&>(*fused.nodes[3].op);
   ASSERT_EQ(op.members().size(), 3u);
   EXPECT_EQ(op.members()[0].step, ModelStep::kNorm1);
@@ -197,7 +193,7 @@ TEST(Fuse, NodesAndTheirClonesAreFusedAlike) {
 }
 
 TEST(Schedule, DropsWhatNobodyNeeds) {
-  Program program = record_vit(tiny(), {.features = true});
+  Program program = record_vit(tiny_vit(1), {.features = true});
   const size_t before = program.nodes.size();
   std::erase_if(program.outputs, [](const Output& out) { return out.name == "logits"; });
   const Program kept = schedule(program);
@@ -207,7 +203,7 @@ TEST(Schedule, DropsWhatNobodyNeeds) {
 
 // In the backward pass, a gradient that nothing else reads joins its sum; a layernorm's three outputs do not.
 TEST(Fuse, GradientsJoinTheirSums) {
-  const Program fused = fuse(record_step(tiny()));
+  const Program fused = fuse(record_step(tiny_vit(1)));
   const auto counts = count_kinds(fused);
   EXPECT_EQ(counts.at("linear_dw+accumulate"), 5);
   EXPECT_EQ(counts.at("sum_rows+accumulate"), 7) << "six biases and the positions";
@@ -296,14 +292,14 @@ TEST(Fuse, AGradientReadTwiceDoesNotJoinItsSum) {
 
 // Values that the backward pass reads again must exist, so GEMMs are not fused with their neighbours there.
 TEST(Fuse, SavedActivationsAreNotSwallowed) {
-  const auto counts = count_kinds(fuse(record_step(tiny())));
+  const auto counts = count_kinds(fuse(record_step(tiny_vit(1))));
   EXPECT_FALSE(counts.contains("layernorm+linear+bias+gelu"));
   EXPECT_EQ(counts.at("linear+bias+add"), 2);
   EXPECT_EQ(counts.at("gelu"), 1);
 }
 
 TEST(Schedule, KeepsUpdatesAndWhatTheyRead) {
-  Program program = record_step(tiny());
+  Program program = record_step(tiny_vit(1));
   const size_t before = program.nodes.size();
   program.outputs.clear();
   const Program kept = schedule(program);
