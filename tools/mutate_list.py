@@ -15,6 +15,7 @@ import re
 from dataclasses import dataclass, field
 
 MARKED = re.compile(r"\[-(.*?)-\]\{\+(.*?)\+\}", re.DOTALL)
+OPERAND = re.compile(r"\s*[^\s+*/%<>=&|-]|\s*([-+*&]|--|\+\+)\S")  # how an expression begins; an operator ends none
 
 
 class ListError(Exception):
@@ -80,6 +81,8 @@ def parse(name, text):
             if len(marks) != 1 or file is None:
                 raise ListError(f"{name}.txt:{number}: expected one [-original-]{{+fault+}} below a file")
             mark = marks[0]
+            if not all(OPERAND.match(piece) for piece in mark.groups()):
+                raise ListError(f"{name}.txt:{number}: expected whole expressions or statements between the marks")
             layer.faults.append(Fault(key, name, file, rest[:mark.start()], mark.group(1), mark.group(2),
                                       rest[mark.end():]))
     if not layer.programs:

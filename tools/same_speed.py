@@ -49,7 +49,13 @@ BENCHES = {
         "B/16 fp8 training batch 256": train("base", 256, "--dtype", "fp8", "--set", "train.low_residual=true"),
         "B/16 at 384 bf16 training batch 64": train("base", 64, "--dtype", "bf16", "--image", 384),
         "B/16 at 1024 bf16 training batch 8": train("base", 8, "--dtype", "bf16", "--image", 1024),
+        "B/16 bf16 batch 32": infer("base", 32, "--dtype", "bf16"),
+        "S/16 bf16 batch 1024": infer("small", 1024, "--dtype", "bf16"),
         "L/16 bf16 batch 256": infer("large", 256, "--dtype", "bf16"),
+        "L/16 fp8 batch 256": infer("large", 256, "--dtype", "fp8"),
+        "B/16 at 384 bf16 batch 64": infer("base", 64, "--dtype", "bf16", "--image", 384),
+        "B/16 at 1024 bf16 batch 8": infer("base", 8, "--dtype", "bf16", "--image", 1024),
+        "L/16 bf16 stream training batch 96": train("large", 96, "--dtype", "bf16", "--set", "train.low_residual=true"),
         "Ti/16 f32 training batch 8": train("tiny", 8),
     },
 }
@@ -65,6 +71,7 @@ def output(program, words):
 def bench_ms(words, options):
     """A benchmark's own median."""
     more = ["--json", "--seconds", options.seconds, "--device", options.device]
+    more += ["--weights", "rule"] if "--config" not in words else []
     more += ["--threads", options.threads] if options.threads else []
     return lambda program: json.loads(output(program, [*words, *more]))["ms_median"]
 

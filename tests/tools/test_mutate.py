@@ -57,6 +57,8 @@ class Lists(unittest.TestCase):
         self.refused(head + "a: [-a / 2-]{+a+}\nb: return [-a / 2;-]{+;+}\n", "overlap")
         self.refused(head + "a: [-a / 2-]{+a+}\na: [-count += 1;-]{+;+}\n", "named twice: a")
         self.refused(head + "a: a / 2\n", "expected one")
+        self.refused(head + "a: a [-/ 2-]{+/ 3+}\n", "whole expressions")
+        self.refused(head + "a: a [-+ 2-]{+ +}\n", "whole expressions")
         self.refused("file: toy.cpp\n", "no line says which programs")
         self.refused(head + "~ constexpr\n", "expected ~ FROM => TO")
 
