@@ -31,7 +31,7 @@ struct Plan {
   double flops = 0;                ///< FLOPs of one run or training update; of one rank, where some share
   std::optional<double> seconds;   ///< seconds of one run or update, where the speed of the device is known
   std::string device;              ///< "cpu (avx2, 8 threads)", or the target's name
-  std::vector<std::string> notes;  ///< assumptions of the plan
+  std::vector<std::string> notes;  ///< assumptions; former names in the config
 };
 
 /// Plans running a model as Model::load() with these options would: a folder, a file, a bundled model's name,

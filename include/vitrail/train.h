@@ -71,7 +71,7 @@ struct TrainCallbacks {
   std::function<void(const EvalReport&)> on_eval = {};
   std::function<void(int64_t step)> on_checkpoint = {};  ///< after a checkpoint is on the disk
   std::function<void(const TrainEvent&)> on_event = {};
-  std::function<void(const std::string&)> on_note = {};  ///< decisions made during set-up
+  std::function<void(const std::string&)> on_note = {};  ///< decisions of set-up, former names
 };
 
 /// How a run ended.

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <filesystem>
+#include <utility>
 
 #include "api/engine_fit.h"
 #include "api/predictor.h"
@@ -97,7 +98,8 @@ Plan plan_training(const std::string& config, const TrainOptions& options, const
   require_threads(options.threads);
   require_ranks(options.ranks);
   const PlanTarget target = target_for_ranks(options, target_name);
-  TrainConfig wanted = training_config(config);
+  std::vector<std::string> notes;
+  TrainConfig wanted = training_config(config, &notes);
   if (options.ranks > 1) wanted.mesh = resolved(wanted.mesh, options.ranks);
   const RunPlan run(wanted, std::nullopt, find_backend(target.device.backend), target.device);
   Plan plan;
@@ -107,7 +109,8 @@ Plan plan_training(const std::string& config, const TrainOptions& options, const
   plan.parameters = count_params(run.setup().model->card.config);
   plan.flops = run.update_flops();
   plan.device = target.file ? target.file->name : device_text(run.step().micro);
-  plan.notes = run.notes();
+  plan.notes = std::move(notes);
+  plan.notes.insert(plan.notes.end(), run.notes().begin(), run.notes().end());
   if (target.file) plan.seconds = run.update_seconds(*target.file);
   return plan;
 }

@@ -86,15 +86,15 @@ void require_ranks(int ranks) {
   require_between("ranks", ranks, 1, kMaxRanks);
 }
 
-TrainConfig training_config(const std::string& config) {
+TrainConfig training_config(const std::string& config, std::vector<std::string>* notes) {
   const size_t start = config.find_first_not_of(" \t\r\n");
   VT_REQUIRE(start != std::string::npos, ErrorKind::kUsage,
              "expected a training config as a path or as JSON text, found nothing");
   const FindModel find = [](const std::string& name) { return find_model(name); };
-  if (config[start] != '{') return read_train_config(config, find);
-  // As a file is read: with comments, and what is no JSON is a mistake in the config.
+  if (config[start] != '{') return read_train_config(config, find, notes);
+  // Text is read as a file is: with comments, and what is no JSON is a mistake in the config.
   const JsonLimits limits{.max_bytes = 1 << 20, .comments = true, .kind = ErrorKind::kConfig};
-  return train_config_from_json(parse_json(config, "the config", limits), "the config", find);
+  return train_config_from_json(parse_json(config, "the config", limits), "the config", find, notes);
 }
 
 std::filesystem::path installed_program() {

@@ -18,8 +18,9 @@ namespace vitrail {
 EngineOptions engine_options(const ModelOptions& options);
 OpenOptions open_options(const ModelOptions& options);
 
-// Reads a config from a path or from JSON text; models in it may be bundled ones.
-TrainConfig training_config(const std::string& config);
+// Reads a config from a path or from JSON text; models in it may be bundled ones. Former names of its values
+// are added to `notes`.
+TrainConfig training_config(const std::string& config, std::vector<std::string>* notes = nullptr);
 
 // Returns the ranks of a run, threads of this process, for its config with all ranks; `options` must outlive
 // them.

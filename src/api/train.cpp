@@ -1,6 +1,7 @@
 #include "vitrail/train.h"
 
 #include <filesystem>
+#include <vector>
 
 #include "api/settings.h"
 #include "backend/registry.h"
@@ -79,9 +80,12 @@ TrainResult train(const std::string& config, const TrainOptions& options, const 
   const TrainPlace place{options.folder, resume_mode(options.resume), std::string("Vitrail ") + version(),
                          started, std::filesystem::current_path(gone).string()};
   // The config is resolved before the run starts, so that a mistake in it creates no folder.
-  const TrainConfig given = training_config(config), whole = resolved(given, options.ranks);
+  std::vector<std::string> notes;
+  const TrainConfig given = training_config(config, &notes), whole = resolved(given, options.ranks);
   LocalRanks ranks = local_ranks(options, whole);
   ranks.note = callbacks.on_note;
+  if (callbacks.on_note)
+    for (const std::string& note : notes) callbacks.on_note(note);
   const Backend& backend = device_backend(options.device);
   const TrainHooks hooks = hooks_for(callbacks, std::move(stop));
   TrainOutcome outcome;

@@ -41,6 +41,10 @@ bool fits_integer(const Json& value) {
 
 }  // namespace
 
+std::string former_name_note(const std::string& key, const FormerName& former) {
+  return strf("%s=%s is now %s=%s", key.c_str(), former.was, key.c_str(), former.now);
+}
+
 std::string field_advice(const FieldSpec& spec) {
   const bool several = spec.several() || spec.usual.find(", ") != std::string::npos;
   std::string text;

@@ -83,6 +83,9 @@ struct ListFields {
   }
 };
 
+// Says which name took the place of a field's former one: "loader.on_device=pictures is now ...".
+std::string former_name_note(const std::string& key, const FormerName& former);
+
 // What to try in place of a value that is refused: the choices, or the default, and what the field is for.
 std::string field_advice(const FieldSpec& spec);
 

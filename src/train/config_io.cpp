@@ -77,8 +77,21 @@ void JsonSettings::flatten(const Json& object, const std::string& prefix) {
   }
 }
 
-TrainConfig train_config_from_json(const Json& json, const std::string& place, const FindModel& find) {
-  return config_from(JsonSettings(json, place), find);
+std::vector<std::string> JsonSettings::former_names() const {
+  std::vector<std::string> lines;
+  for (const auto& [key, value] : values_)
+    for (const FormerName& former : specs_.at(key).former)
+      if (*value == former.was) lines.push_back(former_name_note(key, former));
+  return lines;
+}
+
+TrainConfig train_config_from_json(const Json& json, const std::string& place, const FindModel& find,
+                                   std::vector<std::string>* notes) {
+  const JsonSettings settings(json, place);
+  TrainConfig config = config_from(settings, find);
+  if (notes)
+    for (std::string& line : settings.former_names()) notes->push_back(std::move(line));
+  return config;
 }
 
 Json changed_settings(const TrainConfig& config) {
@@ -93,7 +106,8 @@ Json changed_settings(const TrainConfig& config) {
   return json;
 }
 
-TrainConfig read_train_config(const std::string& path, const FindModel& find) {
+TrainConfig read_train_config(const std::string& path, const FindModel& find,
+                              std::vector<std::string>* notes) {
   const JsonLimits limits{.max_bytes = kMaxBytes, .comments = true, .kind = ErrorKind::kConfig};
   std::string text;
   try {
@@ -101,7 +115,7 @@ TrainConfig read_train_config(const std::string& path, const FindModel& find) {
   } catch (const Error& error) {
     throw Error(ErrorKind::kConfig, error.message(), "check the path of the config");
   }
-  return train_config_from_json(parse_json(text, path, limits), path, find);
+  return train_config_from_json(parse_json(text, path, limits), path, find, notes);
 }
 
 }  // namespace vitrail

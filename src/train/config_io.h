@@ -22,9 +22,12 @@ std::vector<FieldSpec> model_fields();
 using FindModel = std::function<std::string(const std::string& name)>;
 
 // Throws Error(kConfig) naming key, value and what was expected; `place` says where the JSON comes from.
-TrainConfig train_config_from_json(const Json& json, const std::string& place, const FindModel& find = {});
+// Former names that were used are added to `notes`, one line each.
+TrainConfig train_config_from_json(const Json& json, const std::string& place, const FindModel& find = {},
+                                   std::vector<std::string>* notes = nullptr);
 // Reads JSON with comments, at most 1 MiB.
-TrainConfig read_train_config(const std::string& path, const FindModel& find = {});
+TrainConfig read_train_config(const std::string& path, const FindModel& find = {},
+                              std::vector<std::string>* notes = nullptr);
 
 // Returns a config file of the settings that are not the defaults; it gives the same run.
 Json changed_settings(const TrainConfig& config);
@@ -37,6 +40,8 @@ class JsonSettings {
 
   bool given(const std::string& key) const { return values_.contains(key); }
   bool replaces(const std::string&, const std::string&) const { return false; }
+  // Returns one line for each value that was given by its former name.
+  std::vector<std::string> former_names() const;
   template <typename T>
   void assign(const std::string& key, T& field) const {
     set_field(*values_.at(key), specs_.at(key), place_ + ": " + key, field);

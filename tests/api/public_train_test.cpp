@@ -3,6 +3,7 @@
 #include <unistd.h>
 #include <vitrail/vitrail.h>
 
+#include <algorithm>
 #include <filesystem>
 #include <stdexcept>
 #include <thread>
@@ -184,6 +185,23 @@ TEST_F(PublicTrain, RanksStopAndFailTogether) {
             ErrorKind::kConfig)
       << "sixteen images are too few";
   EXPECT_FALSE(fs::exists(folder("none")));
+}
+
+TEST_F(PublicTrain, AFormerNameInTheConfigIsNotedOnce) {
+  const std::string note = "loader.on_device=pictures is now loader.on_device=images";
+  const std::string former = R"({"loader": {"on_device": "pictures"}, )" + kConfig.substr(1);
+  for (const int ranks : {1, 2}) {
+    int64_t noted = 0;
+    const vitrail::TrainCallbacks callbacks{
+        .on_note = [&](const std::string& text) { noted += text == note; }};
+    const std::string run = folder(ranks == 1 ? "alone" : "shared");
+    EXPECT_TRUE(vitrail::train(former, {.folder = run, .threads = 1, .ranks = ranks}, callbacks).finished);
+    EXPECT_EQ(noted, 1) << ranks << " ranks";
+    const auto notes = vitrail::plan_training(former, {.ranks = ranks}).notes;
+    EXPECT_EQ(std::count(notes.begin(), notes.end(), note), 1) << ranks << " ranks";
+  }
+  const auto usual = vitrail::plan_training(kConfig).notes;
+  EXPECT_EQ(std::count(usual.begin(), usual.end(), note), 0);
 }
 
 TEST_F(PublicTrain, RunsGoOnSideBySide) {

@@ -96,9 +96,15 @@ TEST(ConfigIo, ReadsEveryConfigOfTheTree) {
   EXPECT_GE(read, 10);
 }
 
-TEST(ConfigIo, FormerNamesOfChoicesAreRead) {
-  const Json json = {{"loader", {{"on_device", "pictures"}}}};
+TEST(ConfigIo, FormerNamesOfChoicesAreReadAndNoted) {
+  const Json json = {{"loader", {{"on_device", "pictures"}}}, {"train", {{"batch", 8}}}};
   EXPECT_EQ(train_config_from_json(json, "old run").loader.on_device, OnDevice::kImages);
+  std::vector<std::string> notes;
+  train_config_from_json(json, "old run", {}, &notes);
+  EXPECT_EQ(notes, std::vector<std::string>{"loader.on_device=pictures is now loader.on_device=images"});
+  notes.clear();
+  train_config_from_json({{"loader", {{"on_device", "images"}}}}, "new run", {}, &notes);
+  EXPECT_TRUE(notes.empty());
 }
 
 TEST(ConfigIo, OneSizeStandsForBothSides) {
