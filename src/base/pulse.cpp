@@ -1,15 +1,10 @@
 #include "base/pulse.h"
 
-#include <chrono>
 #include <utility>
 
-namespace vitrail {
+#include "base/timing.h"
 
-namespace {
-double unix_now() {
-  return std::chrono::duration<double>(std::chrono::system_clock::now().time_since_epoch()).count();
-}
-}  // namespace
+namespace vitrail {
 
 const char* to_string(RankPhase phase) {
   constexpr const char* kNames[] = {"init", "forward", "reduction", "update", "evaluation", "save"};
@@ -17,7 +12,7 @@ const char* to_string(RankPhase phase) {
 }
 
 void Pulse::record(const std::string& text) {
-  events_.push_back({unix_now(), phase_.load(), step_.load(), node_.load(), text});
+  events_.push_back({unix_seconds(), phase_.load(), step_.load(), node_.load(), text});
   if (events_.size() > kEvents) events_.pop_front();
   ++recorded_;
 }

@@ -27,21 +27,19 @@ ZeroPlan::ZeroPlan(const std::vector<Bucket>& buckets, const std::vector<Bucket>
     : options_(std::move(options)), rank_(mesh.coordinate(Axis::kData)), ranks_(mesh.size(Axis::kData)) {
   for (const LowCopy& copy : options_.copies) copies_[copy.master] = copy;
   if (!active()) return;
-  for (size_t i = 0; i < buckets.size(); ++i) add_bucket(buckets[i], "parameters/" + std::to_string(i), true);
+  for (size_t i = 0; i < buckets.size(); ++i) add_bucket(buckets[i], i, true);
   trained_groups_ = groups_.size();
-  for (size_t i = 0; stage() == 3 && i < frozen.size(); ++i)
-    add_bucket(frozen[i], "frozen/" + std::to_string(i), false);
+  for (size_t i = 0; stage() == 3 && i < frozen.size(); ++i) add_bucket(frozen[i], i, false);
 }
 
-void ZeroPlan::add_bucket(const Bucket& bucket, const std::string& name, bool trained) {
+void ZeroPlan::add_bucket(const Bucket& bucket, size_t index, bool trained) {
+  const std::string number = std::to_string(index), name = (trained ? "parameters/" : "frozen/") + number;
   const std::vector<int64_t> pieces = bucket.pieces(ranks_);
   const auto mine = static_cast<size_t>(rank_);
   FlatGroup plain{.name = name, .dtype = bucket.dtype, .whole = stage() < 3};
   std::map<std::string, FlatGroup> low;  // by the name of the copies' type
-  FlatGroup averages{.name = "ema/" + name.substr(name.find('/') + 1),
-                     .dtype = bucket.dtype,
-                     .category = Category::kOptimizer,
-                     .whole = false};
+  FlatGroup averages{
+      .name = "ema/" + number, .dtype = bucket.dtype, .category = Category::kOptimizer, .whole = false};
   for (const Bucket::Member& member : bucket.members) {
     const int64_t elems = member.desc.elems();
     const OwnRange window{std::clamp<int64_t>(pieces[mine] - member.offset, 0, elems),

@@ -74,7 +74,7 @@ class ZeroPlan {
   std::vector<Value> containers(const std::vector<Bucket>& buckets) const;
 
  private:
-  void add_bucket(const Bucket& bucket, const std::string& name, bool trained);
+  void add_bucket(const Bucket& bucket, size_t index, bool trained);
   void add_group(const Bucket& bucket, FlatGroup group);
   Value range_of(const FlatGroup& group, const FlatGroup::Member& member) const;
 

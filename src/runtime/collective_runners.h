@@ -6,10 +6,6 @@
 
 namespace vitrail {
 
-inline double now_s() {
-  return std::chrono::duration<double>(Clock::now().time_since_epoch()).count();
-}
-
 // The memory that each rank reads and writes. In place, the parts of all ranks lie in one value.
 Collective collective_of(const PlacedCollective& placed, int rank);
 // The bytes that a rank reads and writes.

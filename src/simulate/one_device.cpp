@@ -2,7 +2,6 @@
 
 #include "base/checked.h"
 #include "plan/largest_batch.h"
-#include "plan/node_times.h"
 
 namespace vitrail {
 
@@ -21,9 +20,7 @@ const RunPlan& OneDevice::plan(int64_t micro_batch, int64_t accumulation) {
 }
 
 double OneDevice::seconds(int64_t micro_batch, int64_t accumulation) {
-  const StepPlan& step = plan(micro_batch, accumulation).step();
-  const DeviceFile& file = *run_.target.file;
-  return static_cast<double>(accumulation) * run_seconds(step.micro, file) + run_seconds(step.update, file);
+  return plan(micro_batch, accumulation).step().update_seconds(accumulation, *run_.target.file);
 }
 
 int64_t OneDevice::whole_groups(int64_t images) const {

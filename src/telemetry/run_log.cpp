@@ -7,6 +7,7 @@
 #include "base/file.h"
 #include "base/json_text.h"
 #include "base/run_files.h"
+#include "base/timing.h"
 
 namespace vitrail {
 

@@ -1,6 +1,5 @@
 #include "telemetry/run_status.h"
 
-#include <chrono>
 #include <cmath>
 #include <nlohmann/json.hpp>
 
@@ -18,10 +17,6 @@ ordered_json number(const std::optional<double>& value) {
   return number(value.value_or(kUnknown));
 }
 }  // namespace
-
-double unix_seconds() {
-  return std::chrono::duration<double>(std::chrono::system_clock::now().time_since_epoch()).count();
-}
 
 double TrainStatus::data_wait_share() const {
   return interval_s > 0 ? data_wait_s / interval_s : kUnknown;

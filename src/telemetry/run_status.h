@@ -13,8 +13,6 @@ namespace vitrail {
 // The value of what was not measured: null in JSON, left out on the display.
 inline constexpr double kUnknown = std::numeric_limits<double>::quiet_NaN();
 
-double unix_seconds();  // now, on the wall clock
-
 struct TrainStatus {
   int64_t step = 0, total_steps = 0;    // updates done, of how many (0: open end)
   int64_t epoch = 0, total_epochs = 0;  // from 0

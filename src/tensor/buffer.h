@@ -24,7 +24,8 @@ class Buffer {
   std::byte* data() const { return data_; }
   size_t bytes() const { return bytes_; }
 
-  // Returns the bytes held by all living buffers of a category in this process, whatever their source.
+  // Returns the bytes held by all living buffers of a category in this process, whatever their source: for
+  // tests of what a caller holds who does not see its ranks. A rank counts its own (RankContext::allocated).
   static size_t allocated(Category category);
 
  private:

@@ -4,6 +4,7 @@
 #include <chrono>
 #include <cmath>
 
+#include "base/timing.h"
 #include "tensor/layout.h"
 
 namespace vitrail {

@@ -2,6 +2,8 @@
 
 #include <utility>
 
+#include "base/timing.h"
+
 namespace vitrail {
 
 void RunJournal::open() {

@@ -4,6 +4,7 @@
 #include <cmath>
 
 #include "base/error.h"
+#include "base/timing.h"
 #include "telemetry/format.h"
 
 namespace vitrail {

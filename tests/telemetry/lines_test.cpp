@@ -5,6 +5,7 @@
 #include <fstream>
 #include <nlohmann/json.hpp>
 
+#include "base/timing.h"
 #include "run_folder.h"
 #include "telemetry/format.h"
 #include "telemetry/metrics_file.h"

@@ -22,10 +22,6 @@ constexpr double kLook = 0.05,
 constexpr double kAnswer = 1;          // seconds to wait for the watch's answer
 constexpr double kOwnPause = 1;  // seconds between two looks after which this process itself was stopped
 
-double now() {
-  return std::chrono::duration<double>(Clock::now().time_since_epoch()).count();
-}
-
 struct Place {
   std::string host, word;
   int port = 0;
@@ -62,7 +58,7 @@ Heartbeat::Heartbeat(HeartbeatSettings settings)
                                {"count", settings_.count},
                                {"host", host_},
                                {"pid", static_cast<int64_t>(::getpid())}}));
-  heard_ = now();
+  heard_ = now_s();
   for (Seen& seen : seen_) seen.since = heard_;
   thread_ = std::thread([this] { run(); });
 }
@@ -91,11 +87,11 @@ void Heartbeat::in_folder(const std::string& folder) {
 
 void Heartbeat::run() {
   const double look = std::max(kLook, kLookOfMany * settings_.ranks);
-  double last = now();
+  double last = now_s();
   while (true) {
     pollfd waiting{socket_->fd(), POLLIN, 0};
     ::poll(&waiting, 1, static_cast<int>(std::lround(1e3 * look)));
-    const double time = now();
+    const double time = now_s();
     if (time - last > kOwnPause) heard_ += time - last;
     last = time;
     const std::lock_guard lock(mutex_);
@@ -119,7 +115,7 @@ Json Heartbeat::report_of(size_t local, bool& news) {
   if (state.posts != seen.posts) {
     news = true;
     seen.posts = state.posts;
-    seen.since = now();
+    seen.since = now_s();
   }
   Json events = Json::array();
   for (const Pulse::Event& event : pulses_[local].events(seen.events)) events.push_back(to_json(event));
@@ -128,23 +124,23 @@ Json Heartbeat::report_of(size_t local, bool& news) {
           {"step", state.step},
           {"updates", state.updates},
           {"node", state.node},
-          {"idle_s", now() - seen.since},
+          {"idle_s", now_s() - seen.since},
           {"events", events}};
 }
 
 void Heartbeat::beat() {
-  const bool due = now() - beaten_ >= settings_.limits.period();
+  const bool due = now_s() - beaten_ >= settings_.limits.period();
   bool news = due;
   for (size_t i = 0; i < pulses_.size() && !news; ++i) news = pulses_[i].state().posts != seen_[i].posts;
   if (!news) return;
   Json ranks = Json::array();
   for (size_t i = 0; i < pulses_.size(); ++i) ranks.push_back(report_of(i, news));
   socket_->send(json_text(Json{{"is", "beat"}, {"folder", folder_}, {"ranks", ranks}}));
-  beaten_ = now();
+  beaten_ = now_s();
 }
 
 void Heartbeat::hear(const Json& message) {
-  heard_ = now();
+  heard_ = now_s();
   const std::string is = message.at("is").get<std::string>();
   if (is == "heard") ++answers_;
   if (is == "heard") changed_.notify_all();
@@ -165,13 +161,13 @@ void Heartbeat::lose_watch(bool silent) {
   end({settings_.watched_by, cut ? kCutOff : kStopped,
        strf("%s %s for %.1f s", who.c_str(),
             cut ? "is cut off: it has acknowledged nothing" : "is stopped: it has said nothing",
-            now() - heard_)});
+            now_s() - heard_)});
 }
 
 void Heartbeat::end(Verdict verdict) {
   if (verdict_) return;
   verdict_ = std::move(verdict);
-  decided_ = now();
+  decided_ = now_s();
   for (Communicator* world : worlds_) world->abort(verdict_->text);
   changed_.notify_all();
 }

@@ -25,24 +25,20 @@ std::string secret_word() {
 }
 }  // namespace
 
-double Watch::now() {
-  return std::chrono::duration<double>(Clock::now().time_since_epoch()).count();
-}
-
 Watch::Watch(WatchSettings settings)
     : settings_(std::move(settings)),
       listener_(listen_on(settings_.host, settings_.port)),
       word_(secret_word()),
       address_(strf("%s:%d/%s", settings_.host.c_str(), port_of(listener_), word_.c_str())),
-      table_(settings_.ranks, settings_.limits, now()),
-      last_turn_(now()) {}
+      table_(settings_.ranks, settings_.limits, now_s()),
+      last_turn_(now_s()) {}
 
 void Watch::turn(int milliseconds) {
   std::vector<pollfd> waiting = {{listener_.get(), POLLIN, 0}};
   for (const auto& [fd, peer] : peers_)
     waiting.push_back({fd, static_cast<short>(POLLIN | (peer.socket.wants_to_send() ? POLLOUT : 0)), 0});
   ::poll(waiting.data(), waiting.size(), milliseconds);
-  const double time = now();
+  const double time = now_s();
   if (time - last_turn_ > kTurnPause + milliseconds / 1e3) table_.forgive(time - last_turn_);
   last_turn_ = time;
   if (waiting[0].revents) accept();
@@ -92,7 +88,7 @@ void Watch::greet(Peer& peer, const Json& message) {
   VT_REQUIRE(message.at("word") == word_ && count > 0 && table_.has(first) && table_.has(first + count - 1),
              ErrorKind::kComm, "a process that is no rank of this job");
   for (int r = first; r < first + count; ++r)
-    table_.join(r, message.at("host").get<std::string>(), message.at("pid").get<int64_t>(), now());
+    table_.join(r, message.at("host").get<std::string>(), message.at("pid").get<int64_t>(), now_s());
   peer.first = first;
   peer.count = count;
   if (stop_asked_) peer.socket.send(kStop);
@@ -111,14 +107,14 @@ void Watch::take(Peer& peer, const Json& message) {
   if (is == "beat") {
     folder_ = message.at("folder").get<std::string>();
     for (const Json& report : message.at("ranks")) {
-      const std::string hiccup = table_.report(report, now());
+      const std::string hiccup = table_.report(report, now_s());
       if (hiccup.empty()) continue;
       if (settings_.told) settings_.told(hiccup);
       tell_all(json_text(Json{{"is", "news"}, {"text", hiccup}}));
     }
   } else if (is == "failed") {
     table_.failed(message.at("rank").get<int>(), message.at("code").get<int>(),
-                  message.at("by_others").get<bool>(), message.at("text").get<std::string>(), now());
+                  message.at("by_others").get<bool>(), message.at("text").get<std::string>(), now_s());
     peer.socket.send(R"({"is":"heard"})");
   } else if (is == "bye") {
     for (int r = 0; r < peer.count; ++r) table_.leave(peer.first + r);

@@ -46,7 +46,6 @@ class Watch {
   void announce();
   std::string end_line() const;
   void write_crash_files() const;
-  static double now();
 
   WatchSettings settings_;
   Descriptor listener_;

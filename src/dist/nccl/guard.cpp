@@ -8,10 +8,6 @@ namespace {
 
 constexpr std::chrono::milliseconds kLook{50};  // between two looks
 
-double now_s() {
-  return std::chrono::duration<double>(Clock::now().time_since_epoch()).count();
-}
-
 }  // namespace
 
 void Watched::enter(std::string what) {
