@@ -77,7 +77,7 @@ Choice Backend::choose(const NodeView& node, const DeviceInfo& device) const {
 }
 
 void require_arithmetic(const Backend& backend, const DeviceInfo& device, Arithmetic arithmetic) {
-  if (const std::string reason = backend.lacks(arithmetic, device); !reason.empty())
+  if (const std::string reason = backend.unsupported_reason(arithmetic, device); !reason.empty())
     throw Error(ErrorKind::kUsage, reason, "--dtype f32 or bf16 run everywhere");
 }
 

@@ -126,9 +126,9 @@ class Backend {
   virtual ~Backend() = default;
   virtual const char* name() const = 0;
   virtual const std::vector<OpKernels>& kernels() const = 0;
-  // Why the backend has no GEMMs of this arithmetic on the device, whatever their sizes; empty: it may have
-  // some.
-  virtual std::string lacks(Arithmetic, const DeviceInfo&) const { return {}; }
+  // Returns why the backend has no GEMMs of this arithmetic on the device, whatever their sizes; empty: it
+  // may have some.
+  virtual std::string unsupported_reason(Arithmetic, const DeviceInfo&) const { return {}; }
 
   // The kernels to try for a node, in order: those that the device's table prefers, then the list.
   std::vector<const Kernel*> candidates(const NodeView& node, const DeviceInfo& device) const;

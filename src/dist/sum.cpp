@@ -63,7 +63,7 @@ struct Half {
   // This is f32_to_f16 without a branch: both roundings are made and one is taken. Two loops, because the
   // compiler would compute the first rounding only where it is needed, by a branch.
   VT_LOOP void narrow(const float* from, uint16_t* to, size_t n) {
-    uint32_t small[kBlock];  // of subnormal halves: the addition rounds at 2^-24
+    uint32_t small[kBlock];  // of subnormal f16: the addition rounds at 2^-24
     for (size_t i = 0; i < n; ++i)
       small[i] = std::bit_cast<uint32_t>(std::fabs(from[i]) + 0.5f) - std::bit_cast<uint32_t>(0.5f);
     for (size_t i = 0; i < n; ++i) {

@@ -86,17 +86,17 @@ TEST(OwnClaims, EveryDialectHasItsNumerics) {
   }
   VitConfig small;
   small.image_height = 112, small.image_width = 448, small.channels = 2;
-  const ImageHabit torchvision = *dialect_preprocess(Dialect::kTorchvision, small, {});
+  const DialectPreprocess torchvision = *dialect_preprocess(Dialect::kTorchvision, small, {});
   EXPECT_EQ(torchvision.origin, "torchvision's habit");
   EXPECT_EQ(torchvision.preprocess.resize, 128);
   EXPECT_EQ(torchvision.preprocess.std, (std::vector<double>{0.229, 0.224, 0.225}));
-  const ImageHabit jax = *dialect_preprocess(Dialect::kGoogle, small, {});
+  const DialectPreprocess jax = *dialect_preprocess(Dialect::kGoogle, small, {});
   EXPECT_EQ(jax.origin, "vit_jax's evaluation");
   EXPECT_EQ(jax.preprocess.resize, 0);
   EXPECT_EQ(jax.preprocess.mean, (std::vector<double>{0.5, 0.5}));
   EXPECT_EQ(jax.preprocess.std, (std::vector<double>{0.5, 0.5}));
   EXPECT_EQ(jax.preprocess.interpolation, Interpolation::kBilinear);
-  const ImageHabit big = *dialect_preprocess(Dialect::kGoogle, small, {.big_vision = true});
+  const DialectPreprocess big = *dialect_preprocess(Dialect::kGoogle, small, {.big_vision = true});
   EXPECT_EQ(big.origin, "big_vision's evaluation");
   EXPECT_EQ(big.preprocess.resize, 128);
   EXPECT_FALSE(dialect_preprocess(Dialect::kTimm, small, {}));

@@ -64,7 +64,7 @@ class CpuBackend : public Backend {
     static const std::vector<OpKernels> list = with_reference(cpu::f32_kernels());
     return list;
   }
-  std::string lacks(Arithmetic arithmetic, const DeviceInfo&) const override {
+  std::string unsupported_reason(Arithmetic arithmetic, const DeviceInfo&) const override {
     if (arithmetic != Arithmetic::kFp8 && arithmetic != Arithmetic::kTF32) return {};
     return strf("%s is for NVIDIA GPUs: a processor has none", enum_name(arithmetic));
   }

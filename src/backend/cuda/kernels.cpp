@@ -46,7 +46,7 @@ class CudaBackend : public Backend {
             .positions = true,
             .few_launches = true};
   }
-  std::string lacks(Arithmetic arithmetic, const DeviceInfo& device) const override {
+  std::string unsupported_reason(Arithmetic arithmetic, const DeviceInfo& device) const override {
     return cuda::lacks_arithmetic(arithmetic, device);
   }
   std::optional<TuneKey> tune_key(const NodeView& node, const DeviceInfo& device) const override {

@@ -227,9 +227,9 @@ class CardMaker {
 
   void settle_images() {
     if (origins_.contains("preprocess")) return;
-    ImageHabit habit = dialect_preprocess(card_.dialect, card_.config, hints_).value();
-    card_.preprocess = std::move(habit.preprocess);
-    origins_["preprocess"] = std::move(habit.origin);
+    DialectPreprocess found = dialect_preprocess(card_.dialect, card_.config, hints_).value();
+    card_.preprocess = std::move(found.preprocess);
+    origins_["preprocess"] = std::move(found.origin);
     images_warning_ = "nothing with the file says how images are prepared";
   }
 

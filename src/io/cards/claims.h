@@ -49,13 +49,14 @@ struct ImageHints {
   std::string file_name;
   bool big_vision = false;  // named as big_vision's own classifiers are
 };
-struct ImageHabit {
+// How a dialect preprocesses images, and by what that is known.
+struct DialectPreprocess {
   PreprocessConfig preprocess;
   std::string origin;
 };
 // Returns how torchvision and google preprocess images for such a model; nothing for the other dialects.
-std::optional<ImageHabit> dialect_preprocess(Dialect dialect, const VitConfig& config,
-                                             const ImageHints& hints);
+std::optional<DialectPreprocess> dialect_preprocess(Dialect dialect, const VitConfig& config,
+                                                    const ImageHints& hints);
 
 // Returns id2label as a list; empty when absent or when it holds only transformers' placeholder names.
 std::vector<std::string> read_labels(const Json& root, const std::string& origin);

@@ -41,10 +41,10 @@ constexpr TorchvisionRow kTorchvision[] = {
     {1280, 14, 224, 224, Interpolation::kBicubic, "torchvision's vit_h_14 SWAG_LINEAR"},
 };
 
-ImageHabit torchvision_habit(const VitConfig& c, const ImageHints& hints) {
-  ImageHabit habit{.preprocess = {.height = c.image_height, .width = c.image_width},
-                   .origin = "torchvision's habit"};
-  PreprocessConfig& p = habit.preprocess;
+DialectPreprocess torchvision_preprocess(const VitConfig& c, const ImageHints& hints) {
+  DialectPreprocess found{.preprocess = {.height = c.image_height, .width = c.image_width},
+                          .origin = "torchvision's habit"};
+  PreprocessConfig& p = found.preprocess;
   p.resize = std::min(p.height, p.width) * 256 / 224;
   p.interpolation = Interpolation::kBilinear;
   p.mean = {0.485, 0.456, 0.406};
@@ -56,17 +56,17 @@ ImageHabit torchvision_habit(const VitConfig& c, const ImageHints& hints) {
       continue;
     p.resize = row.resize;
     p.interpolation = row.interpolation;
-    habit.origin = row.origin;
+    found.origin = row.origin;
     break;
   }
-  return habit;
+  return found;
 }
 
 // vit_jax stretches; big_vision's classifiers resize the shorter side to 256 for 224, to 448 for 384.
-ImageHabit google_habit(const VitConfig& c, const ImageHints& hints) {
-  ImageHabit habit{.preprocess = {.height = c.image_height, .width = c.image_width},
-                   .origin = hints.big_vision ? "big_vision's evaluation" : "vit_jax's evaluation"};
-  PreprocessConfig& p = habit.preprocess;
+DialectPreprocess google_preprocess(const VitConfig& c, const ImageHints& hints) {
+  DialectPreprocess found{.preprocess = {.height = c.image_height, .width = c.image_width},
+                          .origin = hints.big_vision ? "big_vision's evaluation" : "vit_jax's evaluation"};
+  PreprocessConfig& p = found.preprocess;
   const int64_t side = std::min(p.height, p.width);
   p.mode = hints.big_vision ? ResizeMode::kShorterSide : ResizeMode::kStretch;
   p.resize = !hints.big_vision ? 0 : side == 384 ? 448 : side * 256 / 224;
@@ -74,7 +74,7 @@ ImageHabit google_habit(const VitConfig& c, const ImageHints& hints) {
   p.resampler = hints.big_vision ? Resampler::kTfArea : Resampler::kTf;
   p.mean.assign(static_cast<size_t>(c.channels), 0.5);
   p.std.assign(static_cast<size_t>(c.channels), 0.5);
-  return habit;
+  return found;
 }
 
 }  // namespace
@@ -89,10 +89,10 @@ Claims dialect_claims(Dialect dialect) {
   return claims;
 }
 
-std::optional<ImageHabit> dialect_preprocess(Dialect dialect, const VitConfig& config,
-                                             const ImageHints& hints) {
-  if (dialect == Dialect::kTorchvision) return torchvision_habit(config, hints);
-  if (dialect == Dialect::kGoogle) return google_habit(config, hints);
+std::optional<DialectPreprocess> dialect_preprocess(Dialect dialect, const VitConfig& config,
+                                                    const ImageHints& hints) {
+  if (dialect == Dialect::kTorchvision) return torchvision_preprocess(config, hints);
+  if (dialect == Dialect::kGoogle) return google_preprocess(config, hints);
   return std::nullopt;
 }
 

@@ -44,7 +44,8 @@ inline constexpr int64_t kLongHeadSize = 128, kPlainHeadSize = 192;
 // The largest head size of the stream kernels, and the fewest tokens they take: of heads up to
 // kShortHeadSize, for which short_forward has fewer, and of larger ones. Fewer would be wrong in the backward
 // kernels: a task must have more tiles than a block has slots, so that the next task's rows are loaded only
-// after products have read the present ones. The forward kernel gives its queries' place back late instead.
+// after the matrix multiplications have read the present ones. The forward kernel gives its queries' place
+// back late instead.
 inline constexpr int64_t kStreamHeadSize = 128, kStreamKeys = kShortKeys + 1, kStreamLargeKeys = 193;
 
 // short_forward, long_forward and the stream kernels take operands of one 16-bit type whose starts, strides

@@ -44,8 +44,8 @@ struct BoundedCodes {
 // data is left out. All matrices have one 16-bit type, bias and scale that type or f32; k and n are multiples
 // of 8. There may be a gelu (of the erf form) or a residual, not both, a scale only with a residual, and all
 // of these only where b is transposed. residual may be d itself. With a gelu, `kept` gets what it is the gelu
-// of, and that is rounded first, or with `keeps_slope` the gelu's slope there. With `slope_at`, d is the
-// product times the gelu's slope there, or without a gelu times what is there, and nothing else; slope_at may
+// of, and that is rounded first, or with `keeps_slope` the gelu's slope there. With `slope_at`, d is
+// a . b times the gelu's slope there, or without a gelu times what is there, and nothing else; slope_at may
 // be d itself, and `sums` the sums of d's columns before rounding, by hopper_sum_parts partials.
 //
 // With a_scales and b_scales, a and b are e4m3 codes (kU8) and b is transposed; k is a multiple of 16, the

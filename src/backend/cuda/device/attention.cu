@@ -1,7 +1,7 @@
 // The table of the attention functions.
 #include "backend/cuda/device/attention.cuh"
 #include "backend/cuda/device/attention_forward.cuh"
-#include "backend/cuda/device/families.cuh"
+#include "backend/cuda/device/plugin_tables.cuh"
 
 namespace vitrail::cuda {
 

@@ -219,7 +219,7 @@ __device__ __forceinline__ void take_keys(const Head<T>& head, int tile) {
   if (works) head.store(head.call.dk, tile, dk, head.call.scale, head.call.scale);
 }
 
-// The sums over all tokens; dout's are a product with ones.
+// Writes the sums over all tokens; dout's are a matrix multiplication with ones.
 template <typename T>
 __device__ __forceinline__ void write_sums(const Head<T>& head, float2 dq) {
   const uint32_t one = pack2<T>(1, 1);

@@ -22,7 +22,7 @@ struct Layout : HeadTile<kSize> {
 };
 
 // What a group keeps in its registers besides sums, by the size of a head and which rows it owns: its right
-// and then its left rows, which products otherwise read from shared memory, and whether it starts the scores
+// and then its left rows, which wgmma otherwise reads from shared memory, and whether it starts the scores
 // of the next tile before those of the present one are used up.
 template <int kSize, bool kOfKeys>
 struct Kept {

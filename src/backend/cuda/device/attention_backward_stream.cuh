@@ -73,7 +73,7 @@ struct Rows {
     }
   }
 
-  // Starts the products of the left or the right rows with those of a tile.
+  // Starts the matrix multiplication of the left or the right rows with those of a tile.
   template <int kEights>
   __device__ __forceinline__ void start_left(float (&s)[kEights][4], int slot) const {
     if constexpr (Keeps::kLeft)

@@ -74,9 +74,9 @@ struct Queries {
   float o[HeadTile<kSize>::kEights][4], top[2], sum[2];
   RingPlace<kSlots<kSize>> ring;
 
-  // Whether the place of the queries is given back after the last product only. The next queries were seen to
+  // Whether the place of the queries is given back after the last wgmma only. The next queries were seen to
   // overtake loads of these into registers that precede the arrival; where there are more tiles than slots,
-  // they come after the first product, for which these loads are done.
+  // they come after the first one, for which these loads are done.
   __device__ __forceinline__ bool returns_late() const { return w.keys <= kSlots<kSize> * kKeys; }
   // The warp has read what the barrier guards.
   __device__ __forceinline__ void leave(uint32_t empty) const {

@@ -4,7 +4,7 @@
 #pragma once
 
 #include "backend/cuda/api/rows.h"
-#include "backend/cuda/device/maps.cuh"
+#include "backend/cuda/device/elementwise.cuh"
 #include "backend/cuda/device/session.cuh"
 
 namespace vitrail::cuda {

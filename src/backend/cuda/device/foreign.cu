@@ -5,7 +5,7 @@
 #include <map>
 #include <mutex>
 
-#include "backend/cuda/device/families.cuh"
+#include "backend/cuda/device/plugin_tables.cuh"
 
 namespace vitrail::cuda {
 

@@ -3,8 +3,8 @@
 #include <map>
 #include <tuple>
 
-#include "backend/cuda/device/families.cuh"
 #include "backend/cuda/device/gemms.cuh"
+#include "backend/cuda/device/plugin_tables.cuh"
 #include "backend/cuda/device/session.cuh"
 
 namespace vitrail::cuda {

@@ -4,7 +4,7 @@
 #include <algorithm>
 
 #include "backend/cuda/device/elements.cuh"
-#include "backend/cuda/device/families.cuh"
+#include "backend/cuda/device/plugin_tables.cuh"
 #include "backend/cuda/device/session.cuh"
 
 namespace vitrail::cuda {

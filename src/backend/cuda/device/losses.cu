@@ -3,7 +3,7 @@
 
 #include "backend/cuda/device/block.cuh"
 #include "backend/cuda/device/elements.cuh"
-#include "backend/cuda/device/families.cuh"
+#include "backend/cuda/device/plugin_tables.cuh"
 #include "backend/cuda/device/session.cuh"
 
 namespace vitrail::cuda {

@@ -1,5 +1,5 @@
 // Copies of runs of bytes within the GPU, by its copy engine or kernels of the driver's own.
-#include "backend/cuda/device/families.cuh"
+#include "backend/cuda/device/plugin_tables.cuh"
 #include "backend/cuda/device/session.cuh"
 
 namespace vitrail::cuda {

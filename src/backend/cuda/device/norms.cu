@@ -2,8 +2,8 @@
 // of a warp, or of a few of its lanes, between the passes; longer ones are read again.
 #include "backend/cuda/device/norms.cuh"
 
-#include "backend/cuda/device/families.cuh"
 #include "backend/cuda/device/launch.cuh"
+#include "backend/cuda/device/plugin_tables.cuh"
 
 namespace vitrail::cuda {
 

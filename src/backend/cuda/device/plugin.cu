@@ -1,5 +1,5 @@
 // The one function that the plugin exports: the table of all its functions.
-#include "backend/cuda/device/families.cuh"
+#include "backend/cuda/device/plugin_tables.cuh"
 
 extern "C" __attribute__((visibility("default"))) const vitrail::cuda::Api* vitrail_cuda_api() {
   using namespace vitrail::cuda;

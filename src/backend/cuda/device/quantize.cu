@@ -1,9 +1,9 @@
 // Rows of any type and length as e4m3 codes with one scale per row. A row is read once and stays in the
 // registers of a group of warps while its norm or activation and its largest magnitude are computed.
-#include "backend/cuda/device/families.cuh"
 #include "backend/cuda/device/fp8.cuh"
 #include "backend/cuda/device/gelu.cuh"
 #include "backend/cuda/device/packs.cuh"
+#include "backend/cuda/device/plugin_tables.cuh"
 #include "backend/cuda/device/quantize.cuh"
 #include "backend/cuda/device/session.cuh"
 

@@ -3,9 +3,9 @@
 
 #include "backend/cuda/device/activate.cuh"
 #include "backend/cuda/device/columns.cuh"
-#include "backend/cuda/device/families.cuh"
 #include "backend/cuda/device/gelu.cuh"
 #include "backend/cuda/device/launch.cuh"
+#include "backend/cuda/device/plugin_tables.cuh"
 
 namespace vitrail::cuda {
 

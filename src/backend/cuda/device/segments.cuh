@@ -5,7 +5,7 @@
 #include <algorithm>
 
 #include "backend/cuda/api/updates.h"
-#include "backend/cuda/device/groups.cuh"
+#include "backend/cuda/device/element_groups.cuh"
 #include "backend/cuda/device/session.cuh"
 
 namespace vitrail::cuda {

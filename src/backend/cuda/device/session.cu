@@ -1,7 +1,7 @@
 #include "backend/cuda/device/session.cuh"
 
-#include "backend/cuda/device/families.cuh"
 #include "backend/cuda/device/foreign.cuh"
+#include "backend/cuda/device/plugin_tables.cuh"
 
 namespace vitrail::cuda {
 

@@ -2,9 +2,9 @@
 // eight elements at a time where every row starts on a multiple of eight (four in a move to f32), else one.
 #include <algorithm>
 
-#include "backend/cuda/device/families.cuh"
 #include "backend/cuda/device/launch.cuh"
 #include "backend/cuda/device/packs.cuh"
+#include "backend/cuda/device/plugin_tables.cuh"
 #include "backend/cuda/device/session.cuh"
 
 namespace vitrail::cuda {

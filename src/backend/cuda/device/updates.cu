@@ -2,7 +2,7 @@
 // skipped step changes nothing else.
 #include "backend/cuda/device/updates.cuh"
 
-#include "backend/cuda/device/families.cuh"
+#include "backend/cuda/device/plugin_tables.cuh"
 #include "backend/cuda/device/update_rates.cuh"
 
 namespace vitrail::cuda {

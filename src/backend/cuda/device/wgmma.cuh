@@ -63,14 +63,14 @@ inline constexpr uint64_t kNextTerms = 32 / 16, kNextRows = 16 * 128 / 16;
   VT_FOUR(how, d, i), VT_FOUR(how, d, i + 1), VT_FOUR(how, d, i + 2), VT_FOUR(how, d, i + 3), \
       VT_FOUR(how, d, i + 4), VT_FOUR(how, d, i + 5), VT_FOUR(how, d, i + 6), VT_FOUR(how, d, i + 7)
 
-// The operands that follow are the sums, the A operand and the rows. `how` is "=f" for a product and "+f" for
-// a sum.
+// The operands that follow are the sums, the A operand and the rows. `how` is "=f" where they
+// are overwritten and "+f" where they are added to.
 #define VT_GROUP_MMA(columns, type, add)                                                 \
   "{ .reg .pred add; setp.ne.b32 add, " add                                              \
   ", 0; "                                                                                \
   "wgmma.mma_async.sync.aligned.m64n" columns "k16.f32." type "." type " {" VT_FIRST_TEN \
   ", " VT_TEN(1) ", " VT_TEN(2) ", "
-// The product with 208 columns.
+// The matrix multiplication with 208 columns.
 #define VT_DOTS(type, how, add) \
   asm volatile(VT_GROUP_MMA("208", type, add) VT_TEN(3) ", " VT_TEN(4) ", " VT_TEN(5) ", " VT_TEN(6) ", " \
                VT_TEN(7) ", " VT_TEN(8) ", " VT_TEN(9) ", %100, %101, %102, %103}, " \
@@ -78,7 +78,7 @@ inline constexpr uint64_t kNextTerms = 32 / 16, kNextRows = 16 * 128 / 16;
                : VT_EIGHT(how, d, 0), VT_EIGHT(how, d, 8), VT_EIGHT(how, d, 16), VT_FOUR(how, d, 24), \
                  VT_FOUR(how, d, 25) \
                : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "l"(rows))
-// The product with 64 columns, transposed.
+// The matrix multiplication with 64 columns, transposed.
 #define VT_WEIGH(type, how, add)                                                                     \
   asm volatile(VT_GROUP_MMA("64", type, add) "%30, %31}, {%32, %33, %34, %35}, %36, add, 1, 1, 1; }" \
                : VT_EIGHT(how, d, 0)                                                                 \

@@ -1,6 +1,6 @@
 // Attention of one head by blocks, with a running maximum and sum (online softmax): the scores exist only as
 // kQueryBlock x kKeyBlock values in cache, whatever the number of tokens. K and V of a key block are packed
-// into the panels of the micro-kernel, so both products run at the speed of a GEMM.
+// into the panels of the micro-kernel, so both multiplications run at the speed of a GEMM.
 #include "backend/cpu/attention/isa/attention_plan.h"
 #include "backend/cpu/attention/isa/score_rows.h"
 #include "backend/cpu/gemm/isa/micro.h"

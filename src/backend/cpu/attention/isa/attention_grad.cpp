@@ -1,7 +1,7 @@
 // The gradient of attention of one head, by blocks of queries against all keys. With P the softmax weights
 // and S the scores, dV += P^T dO, dP = dO V^T, dS = P (dP - rowsum(P dP)), dQ = scale dS K, dK += scale dS^T
-// Q. K, V and the block's Q and dO are packed into the panels of the micro-kernel, so all products run at the
-// speed of a GEMM; P and dS exist for one block only.
+// Q. K, V and the block's Q and dO are packed into the panels of the micro-kernel, so all multiplications run
+// at the speed of a GEMM; P and dS exist for one block only.
 #include "backend/cpu/attention/isa/attention_plan.h"
 #include "backend/cpu/attention/isa/score_rows.h"
 #include "backend/cpu/gemm/isa/micro.h"

@@ -1,5 +1,5 @@
-// The product of a matrix with one packed panel, whole or partial, and the packing of panels: the building
-// blocks of all GEMMs and of attention at the same instruction set.
+// The multiplication of a matrix with one packed panel, whole or partial, and the packing of panels: the
+// building blocks of all GEMMs and of attention at the same instruction set.
 #pragma once
 
 #include "backend/cpu/isa/vec.h"

@@ -1,4 +1,4 @@
-// The plugin's families of functions, each defined in its own file; plugin.cu makes one table of them.
+// The tables of the plugin's functions, each made in the file that defines them; plugin.cu puts them into one.
 #pragma once
 
 #include "backend/cuda/api/api.h"
