@@ -18,7 +18,7 @@ struct BatchRows {
 
 class RowExchange {
  public:
-  // Null: this rank is alone.
+  // `ranks` may be null: this rank is alone.
   explicit RowExchange(MeshCommunicators* ranks) : ranks_(ranks) {}
 
   // All ranks call it for every batch. The spans stay valid until the next call.

@@ -75,7 +75,7 @@ class Device : public MemorySource {
   virtual std::unique_ptr<Stream> create_urgent_stream() { return create_stream(); }
   virtual std::unique_ptr<Event> create_event() = 0;
   virtual std::unique_ptr<Timestamp> create_timestamp() { return std::make_unique<Timestamp>(); }
-  // Nothing where one of them is still to be reached or was never set; nobody waits.
+  // Returns nothing where one of them is still to be reached or was never set; nobody waits.
   virtual std::optional<double> seconds_apart(const Timestamp&, const Timestamp&) { return {}; }
   // Makes the device the calling thread's, for libraries that ask for it.
   virtual void make_current() {}

@@ -24,7 +24,7 @@ inline uint64_t word_at(const std::byte* at, size_t bytes = sizeof(uint64_t)) {
   return word;
 }
 
-// One to one in either argument while the other stays: a word that differs is never lost.
+// Mixing is one to one in either argument while the other stays: a word that differs is never lost.
 inline uint64_t mixed(uint64_t state, uint64_t word) {
   state ^= word;
   state = (state ^ (state >> 32)) * kFactor;

@@ -27,7 +27,8 @@ std::vector<std::filesystem::path> own_folders() {
   return folders;
 }
 
-// Where a plugin may lie relative to `folder`, that of the program or library, as built or as installed.
+// Returns where a plugin may lie relative to `folder`, that of the program or library, as built or as
+// installed.
 std::vector<std::filesystem::path> places_for(const std::filesystem::path& folder) {
   std::vector<std::filesystem::path> places = {folder, folder / "vitrail"};
   if (folder.filename() == "bin")

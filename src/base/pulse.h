@@ -49,8 +49,7 @@ class Pulse {
   const char* keep(std::string_view name);
   // What others had to say since the last call, for the run's log.
   std::vector<std::string> take_news();
-  // Called within enter() and begin_step(); for tests that need a rank to die in a given phase. Set before
-  // use.
+  // Tests set it, before use, where a rank is to die in a given phase: enter() and begin_step() call it.
   std::function<void(RankPhase phase, int64_t step)> on_enter;
 
   // Any thread calls these.

@@ -36,7 +36,7 @@ class RunFiles {
   std::string checkpoints() const { return at(kCheckpoints); }
   std::string latest_checkpoint() const { return at(kLatestCheckpoint); }
   std::string best() const { return at(kBest); }
-  // Where an old folder is kept while its successor takes its place.
+  // Returns where an old folder is kept while its successor takes its place.
   std::string aside(const std::string& name) const { return at(".tmp-" + name + "-old"); }
 
  private:

@@ -29,7 +29,7 @@ SeedTimes seed_times(int threads, Console& console) {
 // What the command measures, and the files it writes.
 struct Session {
   explicit Session(const Options& given) : options(given), axes(parse_sweeps(given.list("sweep"))) {
-    // Opened first, so that a path that cannot be written fails at once.
+    // The file is opened first, so that a path that cannot be written fails at once.
     if (options.given("trace")) trace.emplace(options.text("trace"));
     if (options.given("html")) html.emplace(options.text("html"));
   }

@@ -37,7 +37,7 @@ MapSheet draw_maps(const Image& image, const PreprocessConfig& preprocess,
 struct Colour {
   uint8_t red, green, blue;
 };
-// From black through violet and orange to pale yellow.
+// Returns the colour of a heat from 0 to 1: from black through violet and orange to pale yellow.
 Colour heat_colour(float heat);
 
 }  // namespace vitrail

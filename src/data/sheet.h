@@ -16,7 +16,7 @@ std::string tile_label(const Dataset& data, int64_t index, int64_t side);
 // An RGB crop of `side` x `side`.
 Image square_tile(const Image& image, int64_t side);
 
-// Each sample as "folder/label-sample.png", as it is stored; the folder is there.
+// Writes each sample as "folder/label-sample.png", as it is stored; the folder is there.
 void write_samples(const Dataset& data, const std::vector<int64_t>& samples, const std::string& folder);
 
 }  // namespace vitrail

@@ -10,7 +10,8 @@ namespace vitrail {
 
 inline constexpr int64_t kTinyHeight = 7;  // pixels at scale 1, and two below the line
 
-// In grey `ink`, each dot `scale` pixels wide, clipped at the image's edges; what the font lacks is a gap.
+// Draws in grey `ink`, each dot `scale` pixels wide, clipped at the image's edges; what the font lacks is a
+// gap.
 void draw_tiny_text(std::string_view text, int64_t top, int64_t left, int64_t scale, uint8_t ink,
                     Image& image);
 

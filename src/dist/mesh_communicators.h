@@ -37,7 +37,7 @@ class MeshCommunicators {
   Mesh mesh_;
   std::unique_ptr<Communicator> world_;
   std::array<std::unique_ptr<Communicator>, kAxisSets> groups_;
-  // Destroyed before the groups that they watch.
+  // The transport and its communicators are destroyed before the groups that they watch.
   std::unique_ptr<DeviceTransport> transport_;
   std::array<std::unique_ptr<DeviceCommunicator>, kAxisSets> devices_;
 };

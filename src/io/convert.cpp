@@ -109,7 +109,7 @@ void refuse_itself(const std::string& source, const std::string& target) {
 
 constexpr const char* kNoBf16 = "numpy has no bf16, and neither timm nor vit_jax reads an npz that holds it";
 
-// As the source is stored, or as asked for; an npz is then f32 in place of bf16.
+// Returns the type that the source is stored in, or the one asked for; an npz is then f32 in place of bf16.
 DType chosen_storage(const std::string& asked, Dialect dialect, const OpenedModel& source,
                      std::vector<std::string>* notes) {
   const bool same = asked == "same";

@@ -17,7 +17,7 @@ namespace vitrail {
 namespace {
 using nlohmann::ordered_json;
 
-// In parts where the file has them: a tensor may be far larger than the file that announces it, or than
+// Reads in parts where the file has them: a tensor may be far larger than the file that announces it, or than
 // memory.
 TensorStats read_stats(const TensorSource& source, size_t index) {
   constexpr size_t kPart = size_t{16} << 20;

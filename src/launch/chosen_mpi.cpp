@@ -23,7 +23,7 @@ std::string program_in(const std::string& path, const std::string& name) {
   return {};
 }
 
-// Only of a program that lies in a folder bin: what is beside any other folder need not be ours.
+// Only a program that lies in a folder bin brings one: what is beside any other folder need not be ours.
 std::filesystem::path brought_by(const std::filesystem::path& program) {
   const std::filesystem::path bin = program.parent_path();
   if (bin.filename() != "bin") return {};

@@ -12,7 +12,7 @@
 
 namespace vitrail {
 
-// Where it is looked for.
+// Where MPI is looked for.
 struct MpiSearch {
   std::string path;               // PATH's value
   std::filesystem::path program;  // whose installation may have brought one along

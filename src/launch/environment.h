@@ -10,8 +10,9 @@ namespace vitrail {
 
 // The variable in which `vitrail launch` hands the address of its watch to its ranks.
 inline constexpr const char* kWatchVariable = "VITRAIL_WATCH";
-// For tests: "RANK:PHASE:STEP:kill|stop|absent[:MARKER]" makes a rank die there, once if a marker is given;
-// "RANK:flip:STEP:NUMBER[:MARKER]" flips a bit of what it holds after that update, drawn by the number.
+// Tests set it: "RANK:PHASE:STEP:kill|stop|absent[:MARKER]" makes a rank die there, once if a marker is
+// given; "RANK:flip:STEP:NUMBER[:MARKER]" flips a bit of what it holds after that update, drawn by the
+// number.
 inline constexpr const char* kFaultVariable = "VITRAIL_TEST_FAULT";
 
 // Returns the value of a variable of the environment, or null.

@@ -163,7 +163,7 @@ void RankSession::leave(double seconds) {
     std::this_thread::sleep_for(std::chrono::milliseconds(20));
 }
 
-// Under `vitrail launch` that has the last word; otherwise the lowest rank that is left.
+// Under `vitrail launch` the launcher has the last word; otherwise the lowest rank that is left.
 bool RankSession::speaks(const Verdict& verdict) const {
   return !launched_ && first_ == (verdict.rank == 0 ? 1 : 0);
 }

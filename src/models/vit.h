@@ -13,14 +13,15 @@ struct VitRecordOptions {
   int64_t batch = 1;
   DType dtype = DType::kF32;
   bool features = false;  // also output "features", the pooled vector before the head
-  // Also output "embed", "blocks.i" and "tokens" (after the last norm, before pooling). Without it the last
-  // block may compute the class token alone.
+  // The model also outputs "embed", "blocks.i" and "tokens" (after the last norm, before pooling). Without it
+  // the last block may compute the class token alone.
   bool layers = false;
   bool attention = false;        // also output "blocks.i.attention", the softmax weights [B H N M]
   int64_t attention_block = -1;  // of this block alone; -1: of every block
   bool probabilities = false;    // also output "probs", the softmax of the logits
 
-  // For training. The input "counters" i64 [Z3] (seed, step, position) exists when either is above 0.
+  // These are for training. The input "counters" i64 [Z3] (seed, step, position) exists when either is above
+  // 0.
   double dropout = 0;    // after the positions and in every branch
   double drop_path = 0;  // of the last block; earlier ones in proportion
   LoraConfig lora = {};

@@ -66,7 +66,7 @@ class ZeroPlan {
     const FlatGroup* group;
     const FlatGroup::Member* member;
   };
-  // Where a value lies among the groups; nothing for any other value.
+  // Returns where a value lies among the groups; nothing for any other value.
   std::optional<Place> find(const std::string& value) const;
 
   // The values that hold groups and buckets, to be placed before what lies in them, and this rank's ranges of

@@ -51,16 +51,16 @@ struct RecomputeOptions {
 
 Program recompute(Program program, const RecomputeOptions& options);
 
-// Where a layernorm's gradient is added to the gradient that passed beside the norm, makes the two one node:
-// the sum costs no pass over memory of its own. Runs after recompute, before fuse.
+// Makes one node of a layernorm's gradient and the gradient that passed beside the norm, where the two are
+// added: the sum costs no pass over memory of its own. Runs after recompute, before fuse.
 Program join_residuals(Program program);
 
 // Whether the backend has a kernel for such a node on the device that is planned for.
 using KernelRule = std::function<bool(const Op& op, DescSpan ins)>;
 
-// Where a bias' gradient is the sum over the rows of a value that a layernorm's or gelu's gradient makes, or
-// attention's where `has_kernel` knows one for it, lets that node make the sums too: the value is not read
-// again for them. Runs after join_residuals, for backends that have such kernels.
+// Lets the node that makes a layernorm's or gelu's gradient, or attention's where `has_kernel` knows one for
+// it, also make the sums over its rows, where these are a bias' gradient: the value is not read again for
+// them. Runs after join_residuals, for backends that have such kernels.
 Program join_row_sums(Program program, const KernelRule& has_kernel = {});
 
 // Lets attention keep the logarithms of its softmax's sums, and its gradient read them and the output instead
@@ -84,10 +84,9 @@ Program fuse(const Program& program, const RewriteTraits& options = {}, const Ke
 // layernorm.
 Program join_rows(const Program& program, GemmRule norms);
 
-// Where a value is cast to another type, lets the node that makes it write that type: a layernorm whose
-// result nothing else reads in place of its own, a layernorm's gradient beside its own. The bits are those of
-// the cast. Runs after fuse, so that it fuses the same nodes whatever the types, for backends that have such
-// kernels.
+// Lets the node that makes a value write the type that it is cast to: a layernorm whose result nothing else
+// reads in place of its own, a layernorm's gradient beside its own. The bits are those of the cast. Runs
+// after fuse, so that it fuses the same nodes whatever the types, for backends that have such kernels.
 Program join_casts(Program program);
 
 // Drops nodes whose results nothing needs and that update nothing. The order recorded is kept. Runs last but

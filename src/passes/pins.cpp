@@ -11,7 +11,7 @@ constexpr Pin kDataParallel[] = {
      "the images of a batch and all that has one row for each"},
     {Axis::kData, PinOn::kInputs, Placed::shard('R'), "pixels that come with a batch; stored ones are whole"},
 };
-// By stage: ZeRO 1 has the first, 2 two, 3 all.
+// The stages of ZeRO take them in order: stage 1 has the first, 2 two, 3 all.
 constexpr Pin kZero[] = {
     {Axis::kData, PinOn::kOwned, Placed::shard(kFlat), "optimizer state, averages, masters"},
     {Axis::kData, PinOn::kOwned, Placed::shard(kFlat), "gradient sums"},

@@ -173,7 +173,7 @@ ValueId DistributedValues::reduce_scatter(ValueId id, Axis axis, char dim, const
   return append_collective({CollectiveKind::kReduceScatter, axis, counts, out}, id, layout, reader);
 }
 
-// From parts of one dim to parts of another.
+// Makes parts of one dim into parts of another.
 ValueId DistributedValues::exchange(ValueId id, Axis axis, char to, const Node& reader) {
   Layout layout = this->layout(id);
   const char from = layout[axis].dim;

@@ -98,7 +98,7 @@ std::vector<int> cut_by_cost(const Program& program, int chunks) {
           .best(
               count, [](double cost) { return cost; }, [](double a, double b) { return std::max(a, b); })
           .first;
-  // Of the cuts whose dearest chunk costs no more, the most even one.
+  // Among the cuts whose dearest chunk costs no more, this takes the most even one.
   constexpr double kDear = 1e30;
   return cutter
       .best(

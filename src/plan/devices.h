@@ -25,7 +25,7 @@ struct HostRank {
   int overlapping = 0;       // of those, it included, that may run on a core of its own; 0: all of them
   bool shares_gpus = false;  // ranks beyond the last GPU begin again with the first
 
-  // As many threads as its share of the cores: one that is bound to cores of its own has them alone.
+  // Returns as many threads as its share of the cores: one that is bound to cores of its own has them alone.
   int threads() const;
   // The rank so many places behind it, of the same process.
   HostRank after(int places) const { return {local + places, sharing, overlapping, shares_gpus}; }

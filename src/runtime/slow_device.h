@@ -11,7 +11,8 @@
 
 namespace vitrail {
 
-// For tests: "RANK:SHARE[:MARKER]" makes a CPU rank sleep so, while the file MARKER is there if one is named.
+// Tests set it: "RANK:SHARE[:MARKER]" makes a CPU rank sleep so, while the file MARKER is there if one is
+// named.
 inline constexpr const char* kSlowVariable = "VITRAIL_TEST_SLOW";
 
 // A node's kernels ask for the launch handle, and a mark follows the node: the time between is its own.

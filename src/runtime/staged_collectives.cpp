@@ -112,7 +112,7 @@ class StagedCollectives : public CollectiveRunner {
     Stall stall;
   };
 
-  // In the order of the program, which is that of all ranks.
+  // Starts them in the order of the program, which is that of all ranks.
   void start_next() {
     Entry& entry = *arriving_.front();
     arriving_.pop_front();
@@ -142,7 +142,7 @@ class StagedCollectives : public CollectiveRunner {
     entry.stall.end(programs);
   }
 
-  // As of device collectives: what is not over counts like the next that is.
+  // Counts as device collectives do: what is not over counts like the next that is.
   void collect() {
     if (!to_collect_) return;
     to_collect_ = false;

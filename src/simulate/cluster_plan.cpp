@@ -169,7 +169,8 @@ class Planner {
                                      q_.every_mesh ? shared_micro_batch_ : row.micro_batch);
   }
 
-  // Simulated once with equal devices, and once by the pace of the slowest, whom everybody waits for.
+  // The step is simulated once with equal devices, and once by the pace of the slowest, whom everybody waits
+  // for.
   void take_times(const std::vector<SimulatedRank>& ranks, ClusterRow& row) {
     SimulationOptions options{.slowest = 1, .collective_s = q_.network.collective_us * 1e-6};
     SimulatedStep even = simulate_step(ranks, tiers_, options);

@@ -59,8 +59,9 @@ struct ClusterRow {
   double host_s = 0;  // waiting for what an offload has the host do and copy, as host_seconds() assumes it
   double step_s = 0, hidden_s = 0;
   double images_s = 0;
-  // Against as many devices that exchange nothing, each with an even share of the batch: its seconds there
-  // (OneDevice::share_seconds) by step_s. All rows of a plan have the same share, so both order them alike.
+  // Efficiency is against as many devices that exchange nothing, each with an even share of the batch: its
+  // seconds there (OneDevice::share_seconds) by step_s. All rows of a plan have the same share, so both order
+  // them alike.
   double efficiency = 0;
   std::map<std::pair<CollectiveKind, unsigned>, ExchangeTimes> exchanges = {};
   std::vector<SimulatedSpan> spans = {};

@@ -40,7 +40,7 @@ struct PointsOf {
 
   void add(int64_t ranks, int64_t images, ordered_json& list) const {
     const ModelSettings& model = run.config.model;
-    // As a study names it: weights by the name of their folder.
+    // The name is a study's: weights go by the name of their folder.
     const std::string name =
         model.arch.empty() ? std::filesystem::path(model.init).filename().string() : model.arch;
     const double seconds = update_s(ranks, images);

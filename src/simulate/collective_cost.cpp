@@ -53,7 +53,7 @@ double ring_seconds(const std::vector<Tier>& tiers, const GroupPlace& group, dou
   return (ranks - 1) * pace + latency + last - first;
 }
 
-// Within each tier, from the inside out, on the piece that is left to a rank: a ring, or rounds in which
+// Each tier, from the inside out, works on the piece that is left to a rank: by a ring, or by rounds in which
 // partners halve what they hold. All ranks of a unit send at the same moment, each its own piece.
 double tiered_seconds(const std::vector<Tier>& tiers, const GroupPlace& group, double bytes, bool rounds) {
   double seconds = 0;

@@ -18,8 +18,8 @@ class Page {
  public:
   explicit Page(std::string title) : title_(std::move(title)) {}
 
-  // Between the title and the first section: what came out in a sentence, and the few numbers that matter,
-  // label and value.
+  // These stand between the title and the first section: what came out in a sentence, and the few numbers
+  // that matter, label and value.
   void verdict(const std::string& text);
   void tiles(const PagePairs& figures);
 

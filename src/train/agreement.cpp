@@ -50,7 +50,7 @@ std::string from_first(Communicator& ranks, const std::string& text) {
   return from_all(ranks, ranks.rank() == 0 ? text : std::string())[0];
 }
 
-// Two lines a rank: its group, its facts.
+// A rank has two lines: its group, its facts.
 void require_same_facts(Communicator& ranks, const Json& facts, const std::string& group) {
   const std::vector<std::string> all = from_all(ranks, group + "\n" + json_text(facts));
   const auto in_group = [&](const std::string& text) { return text.starts_with(group + "\n"); };

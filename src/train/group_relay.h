@@ -34,7 +34,7 @@ inline bool receives_images(const Mesh& mesh, AxisSet along = kSameImages) {
   return mesh.coordinate(along) > 0;
 }
 
-// Null where no other rank has the same images; `ranks` may be null and must outlive it otherwise.
+// Returns null where no other rank has the same images; `ranks` may be null and must outlive it otherwise.
 // Collectives of the relay run where its loader is asked for a batch, on the rank's own thread.
 inline std::shared_ptr<BatchRelay> group_relay(MeshCommunicators* ranks, AxisSet along = kSameImages) {
   class Relay : public BatchRelay {

@@ -36,7 +36,7 @@ Distribution Recombiner::of_rank(int rank) const {
   return theirs;
 }
 
-// On the first rank, what any rank has; on the others nothing after it was sent.
+// Returns on the first rank what any rank has; on the others nothing after it was sent.
 std::vector<std::byte> Recombiner::bytes_of(int rank, const TensorView& mine, size_t bytes) const {
   std::vector<std::byte> part(bytes);
   Communicator& world = rank_.ranks->world();

@@ -22,7 +22,7 @@ struct Recombined {
 
 class Recombiner {
  public:
-  // Both must outlive it.
+  // Both, the rank and the distribution, must outlive it.
   Recombiner(RankContext& rank, const Distribution& how) : rank_(rank), how_(how) {}
 
   bool leads() const { return how_.mesh.rank == 0; }

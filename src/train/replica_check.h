@@ -38,7 +38,7 @@ class ReplicaCheck {
     size_t index;
     std::vector<std::vector<int>> groups;
   };
-  // Null where another stage holds it.
+  // Returns null where another stage holds it.
   const PersistentValue* held_here(const Compared& value) const;
   std::vector<int64_t> hashes() const;
 

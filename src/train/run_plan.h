@@ -65,7 +65,7 @@ class RunPlan {
     double flops = 0;       // an update
     double sent_bytes = 0;  // to other stages, an update
   };
-  // Empty where there is no pipeline, or one rank alone was planned.
+  // They are empty where there is no pipeline, or one rank alone was planned.
   const std::vector<Stage>& stages() const { return stages_; }
   // The blocks of a stage: "0-2, 6-8".
   std::string blocks_of(int stage) const;

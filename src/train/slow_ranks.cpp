@@ -25,7 +25,7 @@ std::string SlowRank::text() const {
               SlowRanks::kLong, 1e3 * now_s, 1e3 * before_s);
 }
 
-// By how much the middle rank is slower than usual; of two ranks it is the faster one.
+// Returns by how much the middle rank is slower than usual; of two ranks it is the faster one.
 double SlowRanks::shared_slowness(std::span<const double> seconds) const {
   std::vector<double> times;
   for (size_t r = 0; r < rows_.size(); ++r) times.push_back(seconds[r] / std::max(rows_[r].usual_s, 1e-9));

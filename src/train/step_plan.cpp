@@ -167,7 +167,7 @@ size_t image_bytes(const ExecutionPlan& micro) {
   return bytes;
 }
 
-// Where a group of values, or a rank's piece of it, lies.
+// Returns where a group of values, or a rank's piece of it, lies.
 Home home_of(const Value& container, bool offload, bool parameters_on_host) {
   if (offload && container.category == Category::kOptimizer) return Home::kHost;
   const bool read_from_host = parameters_on_host && container.category == Category::kParameters;

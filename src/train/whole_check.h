@@ -21,7 +21,7 @@ std::string checked_text(size_t nodes);
 
 class WholeCheck {
  public:
-  // For tests: called on every rank with what a node has just written.
+  // Tests set it: it is called on every rank with what a node has just written.
   using Disturb = std::function<void(const std::string& node, const TensorView& out)>;
 
   // All ranks make one; it holds a second copy of the weights, whole where ranks have pieces (ZeRO 3). `step`
@@ -62,8 +62,8 @@ class WholeCheck {
   Disturb disturb_;
   std::vector<ValueId> homes_;  // by whole value: the cut value that was compared; -1: none yet
   std::set<ValueId> moved_;     // cut values that were compared after they were moved
-  // By whole value, on the first rank: the forms in which nodes read it, by cut value. A sum of low precision
-  // is rounded on its way.
+  // The first rank keeps, by whole value, the forms in which nodes read it, by cut value. A sum of low
+  // precision is rounded on its way.
   std::map<ValueId, std::map<ValueId, Recombined>> known_;
   std::vector<int> uses_;           // left, by whole value
   std::optional<NodeCheck> check_;  // of the node that runs

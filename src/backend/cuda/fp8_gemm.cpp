@@ -21,7 +21,7 @@ std::vector<TensorDesc> plain(DescSpan ins) {
   return list;
 }
 
-// Both factors as codes, with the scales of their rows.
+// Sets both factors as codes, with the scales of their rows.
 template <typename Call>
 void bind_codes(Bound<Call>& call, const Fp8Places& a, const Fp8Places& b) {
   call.bind(call->a, a.codes).bind(call->b, b.codes);

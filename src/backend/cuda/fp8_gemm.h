@@ -36,7 +36,7 @@ class Fp8Gemm {
 
   // Rounds the input, after its layernorm where it has one; with the norms of its rows where they are wanted.
   Fp8Places round_a(bool norms = false);
-  // Where the codes of the input go when another kernel rounds it.
+  // Returns where the codes of the input go when another kernel rounds it.
   Fp8Places place_of_a() const;
   // Computes the sums alone, without an epilogue.
   void multiply(const Fp8Places& a, const Place& sums);

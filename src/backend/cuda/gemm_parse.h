@@ -44,8 +44,8 @@ struct GemmPlan {
 
   // Offsets in bytes from the start of the scratch, which is aligned to 256 bytes.
   size_t bias_at = 0, gemm_at = 0, patches_at = 0, weight_at = 0, scratch_bytes = 0;
-  // For fp8: offsets of the codes, scales and norms of a, those of b where its weight was not rounded at
-  // load, the column maxima for b's scales, and what bounds the result.
+  // These are for fp8: offsets of the codes, scales and norms of a, those of b where its weight was not
+  // rounded at load, the column maxima for b's scales, and what bounds the result.
   size_t a_codes_at = 0, a_scales_at = 0, a_norms_at = 0, b_codes_at = 0, b_scales_at = 0, b_norms_at = 0;
   size_t tops_at = 0, bound_at = 0;
 };

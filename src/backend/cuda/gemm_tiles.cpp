@@ -6,7 +6,7 @@ namespace vitrail::cuda {
 
 namespace {
 
-// Fitted to GEMMs of ViT-B/16 at batch 1 to 8 on an H200, in cycles of a multiprocessor.
+// These costs were fitted to GEMMs of ViT-B/16 at batch 1 to 8 on an H200, in cycles of a multiprocessor.
 constexpr double kColumnCycles = 2;   // of the tensor cores, for 64 rows of a column and a step
 constexpr double kPortBytes = 36;     // that a multiprocessor gets from the L2 cache in a cycle
 constexpr double kCacheBytes = 4560;  // that the L2 cache delivers to all of them

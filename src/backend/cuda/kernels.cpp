@@ -32,7 +32,7 @@ bool is_fp8(const Op& gemm) {
   return arithmetic_of(gemm) == Arithmetic::kFp8;
 }
 
-// As measured on an H200: ViT-B/16 by rows, S/16 and B/16 by width (docs/precision.md).
+// These were measured on an H200: ViT-B/16 by rows, S/16 and B/16 by width (docs/precision.md).
 constexpr int64_t kFp8Rows = 5000, kFp8TrainedWidth = 512;
 
 class CudaBackend : public Backend {

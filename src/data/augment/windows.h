@@ -15,7 +15,8 @@ namespace vitrail {
 // Where a training crop lies: the random resized crop of torchvision and timm, and the random crop of a
 // padded image. Windows only; geometry and resize carry them out.
 
-// Ten attempts at an area and a shape that fit; then the centre, as near to the allowed shapes as possible.
+// Makes ten attempts at an area and a shape that fit; then it takes the centre, as near to the allowed shapes
+// as possible.
 Window resized_crop(Size image, const AugmentConfig& config, Draw& draw);
 
 // Returns how small the shorter side of an image may be so that resized_crop (which draws the same from a
@@ -31,7 +32,7 @@ ImageBox box_of(const Window& window);
 
 // Random erasing of normalised images by timm's rule.
 
-// Every box that is erased, as it is drawn; `erase` may draw too before the next one is.
+// Hands on every box that is erased, as it is drawn; `erase` may draw too before the next one is.
 void draw_erased(Size size, const AugmentConfig& config, Draw& draw,
                  const std::function<void(const Window&)>& erase);
 

@@ -33,7 +33,7 @@ class Watched {
   // Throws what NCCL has returned, if it is an error, and fails the group with it.
   void check(Status status, const std::string& what);
 
-  // Any thread: the first failure stays, ends what is enqueued, and reaches the group.
+  // Any thread may call it: the first failure stays, ends what is enqueued, and reaches the group.
   void fail(ErrorKind kind, const std::string& why);
   bool failed() const { return failed_.load(); }
   // The guard's turn.

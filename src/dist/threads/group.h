@@ -35,7 +35,8 @@ class Group {
   std::shared_ptr<Group> part(int64_t split, int color, const std::vector<int>& members);
 
  private:
-  // From rank, to rank, channel and number; -1 and -1 for what the whole group does.
+  // A key is the rank that sends, the one that receives, channel and number; -1 and -1 stand for what the
+  // whole group does.
   using Key = std::tuple<int, int, int, int64_t>;
   Key next_key(int rank, const Collective& collective);
   std::string mismatch(const Slot& slot, int party, const Collective& collective, const Key& key) const;

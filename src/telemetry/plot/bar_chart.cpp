@@ -71,7 +71,7 @@ std::string draw(const BarChart& chart, const Frame& frame, const Bar& bar, doub
   }
   if (error) {
     const auto place = [&](double v) { return chart.horizontal ? frame.px(v) : frame.py(v); };
-    // In the labels' grey: in its own colour half of it would not be seen.
+    // It has the labels' grey: in its own colour half of it would not be seen.
     out += error_bar(at + breadth / 2, place(series.low[bar.group]), place(series.high[bar.group]),
                      kColours - 1, chart.horizontal);
   }

@@ -41,7 +41,8 @@ std::string to_svg(const Figure& figure);
 // Returns the style rules of figures in both themes.
 std::string plot_style();
 
-// For those who draw. A marker is one of several shapes, so that colour is not all that tells series apart.
+// These are for those who draw. A marker is one of several shapes, so that colour is not all that tells
+// series apart.
 std::string marker(int shape, int colour, double x, double y, double size);
 double text_width(std::string_view text);  // about, at the labels' size
 // Returns the beginning of a name that has no more letters than `most`; a cut one ends in an ellipsis.

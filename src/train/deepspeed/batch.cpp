@@ -63,7 +63,7 @@ namespace deepspeed {
 
 namespace {
 
-// So large that products of three and of the ranks stay whole numbers.
+// The limit is so large that products of three and of the ranks stay whole numbers.
 constexpr Limits kImages{1, 1 << 20};
 
 struct TripleKey {

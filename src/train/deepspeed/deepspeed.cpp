@@ -8,7 +8,7 @@ namespace vitrail {
 namespace {
 constexpr size_t kMostFileBytes = 1 << 20;
 
-// In this order: the batch depends on the mesh, the schedule on the optimizer's rate.
+// They are read in this order: the batch depends on the mesh, the schedule on the optimizer's rate.
 constexpr void (*kSections[])(deepspeed::Reader&) = {
     deepspeed::sort_keys,      deepspeed::read_mesh,      deepspeed::read_batch,
     deepspeed::read_precision, deepspeed::read_optimizer, deepspeed::read_scheduler,

@@ -33,7 +33,7 @@ struct DeepSpeedReading {
   std::vector<DeepSpeedNote> refused;  // keys that would change the result and cannot be honoured
 };
 
-// At most 1 MiB, comments allowed; throws Error(kConfig) with line and column for anything but JSON.
+// Reads at most 1 MiB, comments allowed; throws Error(kConfig) with line and column for anything but JSON.
 Json parse_deepspeed(std::string_view text, const std::string& place);
 
 // Throws Error(kConfig), naming the key, for a value that no key can have and for a batch that the ranks do

@@ -15,7 +15,7 @@ double bucket_mb(double elements) {
   return std::min(kMost, elements * kBytes / (1 << 20));
 }
 
-// Where a block of ZeRO keeps its state: none, cpu or nvme. Its former name was a flag.
+// Returns where a block of ZeRO keeps its state: none, cpu or nvme. Its former name was a flag.
 std::string offload_device(Reader& reader, const std::string& block,
                            std::initializer_list<const char*> former) {
   const std::string path = "zero_optimization." + block;

@@ -26,13 +26,13 @@ class Reader {
   const Json* find(std::string_view path) const;
   bool is_auto(std::string_view path) const;
 
-  // Nothing where the key is absent. An "auto" is what the config has under `key`, and is told.
+  // Returns nothing where the key is absent. An "auto" is what the config has under `key`, and is told.
   std::optional<double> number(const std::string& path, const std::string& key, Limits limits);
   std::optional<int64_t> integer(const std::string& path, const std::string& key, Limits limits);
   std::optional<bool> flag(const std::string& path, const std::string& key);
   std::string word(const std::string& path);  // a text; empty where the key is absent
 
-  // Read into a setting; the second form has DeepSpeed's default for a key that its block leaves out.
+  // Reads into a setting; the second form has DeepSpeed's default for a key that its block leaves out.
   void take_number(const std::string& path, const std::string& key, Limits limits);
   void take_number(const std::string& path, const std::string& key, Limits limits, double otherwise);
   void take_integer(const std::string& path, const std::string& key, Limits limits);

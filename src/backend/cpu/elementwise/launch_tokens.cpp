@@ -144,7 +144,7 @@ class Runs {
 
   int64_t length() const { return length_; }
   int64_t count() const { return shape_.elems() / length_; }
-  // Where a run begins in the whole value, whose first dim begins at `position`.
+  // Returns where a run begins in the whole value, whose first dim begins at `position`.
   uint64_t start(int64_t run, uint64_t position) const {
     uint64_t index = 0, rest = static_cast<uint64_t>(run), inner = static_cast<uint64_t>(count());
     for (size_t d = 0; d < shape_.rank(); ++d) {

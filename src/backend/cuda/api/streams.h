@@ -35,7 +35,8 @@ struct StreamsApi {
   void (*stamp)(Session&, void* stream, void* timestamp);
   double (*seconds_apart)(Session&, void* from, void* to);  // -1: one is still to be reached; nobody waits
 
-  // For libraries that enqueue work of their own: the cudaStream_t, and the PCI bus address of the GPU.
+  // These are for libraries that enqueue work of their own: the cudaStream_t, and the PCI bus address of the
+  // GPU.
   void* (*handle)(Session&, void* stream);
   std::string (*gpu_address)(Session&);
 };
