@@ -45,7 +45,7 @@ class VITRAIL_API Error : public std::exception {
     return *this;
   }
 
-  ErrorKind kind() const { return kind_; }
+  ErrorKind kind() const { return kind_; }                 ///< by which a program can decide how to react
   const std::string& message() const { return message_; }  ///< what was expected and what was found
   const std::string& hint() const { return hint_; }        ///< what to try; may be empty
   const std::vector<std::string>& context() const { return context_; }  ///< places, the outermost first

@@ -33,15 +33,16 @@ class VITRAIL_API ImageView {
   /// the values are no multiple of `count`.
   static std::vector<ImageView> tensors(std::span<const float> values, int64_t count);
 
+  /// The form in which the image is given.
   enum class Form { kFile, kEncoded, kPixels, kTensor };
-  Form form() const { return form_; }
-  const std::string& path() const { return path_; }
-  std::span<const uint8_t> bytes() const { return bytes_; }
-  std::span<const float> values() const { return values_; }
-  int64_t height() const { return height_; }
-  int64_t width() const { return width_; }
-  int64_t channels() const { return channels_; }
-  int64_t row_stride() const { return row_stride_; }
+  Form form() const { return form_; }                        ///< which of the others mean something
+  const std::string& path() const { return path_; }          ///< of a file
+  std::span<const uint8_t> bytes() const { return bytes_; }  ///< of an encoded image or of pixels
+  std::span<const float> values() const { return values_; }  ///< of a tensor
+  int64_t height() const { return height_; }                 ///< rows of pixels; 0 of other forms
+  int64_t width() const { return width_; }                   ///< columns of pixels; 0 of other forms
+  int64_t channels() const { return channels_; }             ///< of pixels; 0 of other forms
+  int64_t row_stride() const { return row_stride_; }         ///< of pixels, in bytes, as given
 
  private:
   ImageView() = default;

@@ -26,21 +26,21 @@ struct ModelOptions {
   int64_t batch = 1;           ///< the most images computed at once; memory is planned for it
   std::string arch = {};       ///< timm's name, for bare weight files that fit several architectures
   int64_t image_height = 0;    ///< both sides, instead of image_size, for an input that is not square
-  int64_t image_width = 0;
-  bool upright = false;  ///< turn files and encoded images as their EXIF orientation says
+  int64_t image_width = 0;     ///< with image_height
+  bool upright = false;        ///< turn files and encoded images as their EXIF orientation says
 };
 
 /// A class with its probability.
 struct Prediction {
-  int index = 0;      ///< the class number
-  std::string label;  ///< its name, or "class 17" when the model carries none
-  float probability = 0;
+  int index = 0;          ///< the class number
+  std::string label;      ///< its name, or "class 17" when the model carries none
+  float probability = 0;  ///< 0..1
 };
 
 /// Rows of numbers, one for each of several images: `count` rows of `width`.
 struct RowsOfFloats {
-  int64_t count = 0, width = 0;
-  std::vector<float> values;
+  int64_t count = 0, width = 0;  ///< rows, and numbers in each
+  std::vector<float> values;     ///< row after row
   /// Returns row `i`; throws Error(kUsage) where there is none.
   std::span<const float> operator[](int64_t i) const {
     if (i < 0 || i >= count || width < 0 || width > static_cast<int64_t>(values.size()) / count)
@@ -59,9 +59,9 @@ struct AttentionOptions {
 
 /// A map of the model's attention over the patches: one weight a patch.
 struct AttentionMap {
-  std::string name;  ///< "mean", "rollout", "head-03"
-  int64_t rows = 0, columns = 0;
-  std::vector<float> values;  ///< row by row; larger is more
+  std::string name;               ///< "mean", "rollout", "head-03"
+  int64_t rows = 0, columns = 0;  ///< patches
+  std::vector<float> values;      ///< row by row; larger is more
 };
 
 /// The result of one file of a stream: a row of numbers, or its error.
@@ -121,18 +121,20 @@ class VITRAIL_API Model {
   /// A file that cannot be read is reported as its own result and ends nothing. An exception of the callback
   /// ends the stream and is rethrown here; the callback may use the model.
   void classify_files(std::span<const std::string> paths, const FileCallback& callback, int top_k = 5) const;
+  /// The same for the output of the head.
   void logits_files(std::span<const std::string> paths, const FileCallback& callback) const;
+  /// The same for the pooled features.
   void embed_files(std::span<const std::string> paths, const FileCallback& callback) const;
 
   /// The preprocessed input of the model, planar [channels, height, width].
   std::vector<float> preprocess(const ImageView& image) const;
 
-  int64_t classes() const;  ///< 0: no classifier
-  int64_t channels() const;
-  int64_t image_height() const;
-  int64_t image_width() const;
-  int64_t feature_width() const;  ///< floats of an embedding
-  int64_t batch() const;
+  int64_t classes() const;                         ///< 0: no classifier
+  int64_t channels() const;                        ///< of an input: 3 for RGB
+  int64_t image_height() const;                    ///< rows of an input
+  int64_t image_width() const;                     ///< columns of an input
+  int64_t feature_width() const;                   ///< floats of an embedding
+  int64_t batch() const;                           ///< the most images computed at once
   const std::vector<std::string>& labels() const;  ///< one a class, or none; valid while the model is
 
  private:

@@ -15,19 +15,19 @@ namespace vitrail {
 
 /// A part of the memory that will be held.
 struct MemoryItem {
-  std::string name;  ///< "parameters", "transient", "optimizer"...
-  uint64_t bytes = 0;
+  std::string name;    ///< "parameters", "transient", "optimizer"...
+  uint64_t bytes = 0;  ///< of it at the peak
 };
 
 /// The plan of an inference or a training run. Bytes are exactly those that will be allocated.
 struct Plan {
   std::vector<MemoryItem> memory;  ///< rows that add up to peak_bytes
-  uint64_t peak_bytes = 0;
-  uint64_t available_bytes = 0;  ///< free on the device now, or on the target; of one rank, where some share
-  bool fits = false;             ///< peak_bytes are available
-  int64_t batch = 0;             ///< images computed at once; for training, the micro-batch of one rank
-  int64_t largest_batch = 0;     ///< the most that fits; 0: not even one image does
-  int64_t parameters = 0;
+  uint64_t peak_bytes = 0;         ///< the most that is held at once
+  uint64_t available_bytes = 0;    ///< free on the device or target now; of one rank, where some share
+  bool fits = false;               ///< peak_bytes are available
+  int64_t batch = 0;               ///< images computed at once; for training, the micro-batch of one rank
+  int64_t largest_batch = 0;       ///< the most that fits; 0: not even one image does
+  int64_t parameters = 0;          ///< of the whole model
   double flops = 0;                ///< FLOPs of one run or training update; of one rank, where some share
   std::optional<double> seconds;   ///< seconds of one run or update, where the speed of the device is known
   std::string device;              ///< "cpu (avx2, 8 threads)", or the target's name

@@ -21,10 +21,10 @@ enum class Resume {
 
 /// How and where a run is executed; the config says what is trained.
 struct TrainOptions {
-  std::string folder;          ///< of the run: checkpoints, the best model, metrics, the report
-  std::string device = "cpu";  ///< "cpu", "cuda" or "cuda:1"
-  int threads = 0;             ///< of the CPU; 0: one per core
-  Resume resume = Resume::kNo;
+  std::string folder;           ///< of the run: checkpoints, the best model, metrics, the report
+  std::string device = "cpu";   ///< "cpu", "cuda" or "cuda:1"
+  int threads = 0;              ///< of the CPU; 0: one per core
+  Resume resume = Resume::kNo;  ///< where the run begins
   /// Ranks that share every batch as threads of this process, each with its own device or its share of the
   /// cores (`threads` is for each of them); the config's mesh says how. Ranks as processes are the program's
   /// alone: `vitrail launch` starts and watches them.
@@ -37,18 +37,18 @@ struct TrainOptions {
 
 /// The state after an update.
 struct StepReport {
-  int64_t step = 0, total_steps = 0;  ///< updates done, of how many (0: open end)
-  int64_t epoch = 0;                  ///< from 0
-  double loss = 0, learning_rate = 0, grad_norm = 0;
-  double images_per_second = 0;
-  double seconds_left = 0;  ///< NaN where not known
-  int64_t skipped = 0;      ///< updates skipped so far because of NaN or Inf
+  int64_t step = 0, total_steps = 0;                  ///< updates done, of how many (0: open end)
+  int64_t epoch = 0;                                  ///< from 0
+  double loss = 0, learning_rate = 0, grad_norm = 0;  ///< of this update
+  double images_per_second = 0;                       ///< over the last half minute
+  double seconds_left = 0;                            ///< NaN where not known
+  int64_t skipped = 0;                                ///< updates skipped so far because of NaN or Inf
 };
 
 /// The result of an evaluation.
 struct EvalReport {
-  int64_t step = 0, epoch = 0;
-  double loss = 0;
+  int64_t step = 0, epoch = 0;              ///< updates done, and their epoch, from 0
+  double loss = 0;                          ///< the mean over all images
   std::optional<double> top1, top5;         ///< 0..1, one label an image
   std::optional<double> mean_ap, macro_f1;  ///< 0..1, several labels an image
   int64_t count = 0;                        ///< images
@@ -60,25 +60,25 @@ struct EvalReport {
 struct TrainEvent {
   std::string what;  ///< the kind, one word
   std::string text;  ///< for people
-  int64_t step = 0;
+  int64_t step = 0;  ///< updates done
 };
 
 /// Callbacks, called on the thread that called train(), of several ranks by the first. An exception of one
 /// ends the run at once and is rethrown by train(); saved checkpoints stay, and Resume::kNewest continues
 /// from there. A callback may request a stop, on which several ranks agree with their next update.
 struct TrainCallbacks {
-  std::function<void(const StepReport&)> on_step = {};
-  std::function<void(const EvalReport&)> on_eval = {};
+  std::function<void(const StepReport&)> on_step = {};   ///< after every update
+  std::function<void(const EvalReport&)> on_eval = {};   ///< after every evaluation
   std::function<void(int64_t step)> on_checkpoint = {};  ///< after a checkpoint is on the disk
-  std::function<void(const TrainEvent&)> on_event = {};
+  std::function<void(const TrainEvent&)> on_event = {};  ///< whatever else is in the run's log
   std::function<void(const std::string&)> on_note = {};  ///< decisions of set-up, former names
 };
 
 /// How a run ended.
 struct TrainResult {
-  bool finished = false;  ///< false: stopped, with everything saved
-  std::string reason;     ///< "all steps done", "stopped on request"
-  int64_t step = 0;
+  bool finished = false;       ///< false: stopped, with everything saved
+  std::string reason;          ///< "all steps done", "stopped on request"
+  int64_t step = 0;            ///< updates done
   std::optional<double> best;  ///< the best evaluation so far: top-1 or mean average precision
 };
 

@@ -25,8 +25,80 @@ def long_walk(count, of_cli):
                         there=[n + ".cpp" for n in names])
 
 
+HEADER = """/// \\file
+#pragma once
+
+namespace vitrail {
+
+/// A box.
+class VITRAIL_API Box {
+ public:
+  /// Makes one.
+  Box(int side);
+  Box(double side);
+  ~Box();
+  Box(Box&& other) noexcept;
+  Box& operator=(const Box&) = delete;
+  const char* what() const noexcept override { return "box"; }
+  /// Returns
+  /// the sides.
+  std::vector<int> sides(std::span<const int> some = {},
+                         int more = 3) const {
+    if (more) return {};
+    return {};
+  }
+  int side() const { return side_; }  ///< of it
+
+ private:
+  int side_ = 0;
+};
+
+struct Parts;  // elsewhere
+
+/// How it is.
+enum class State {
+  kOpen,  ///< one can look in
+  kShut   ///< one cannot
+};
+
+/// What it can be told.
+struct Hooks {
+  std::function<void(int)> on_open = {};  ///< at once
+  std::function<void(int)> on_shut = {};  ///< later
+};
+
+/// Opens it.
+VITRAIL_API void open(const Box& box,
+                      bool wide = false);
+
+}  // namespace vitrail
+"""
+
+
+def header(was="", now=""):
+    assert was in HEADER
+    return {**TESTS, "include/vitrail/box.h": HEADER.replace(was, now, 1)}
+
+
 class CheckDocs(ToolCase):
     tool = "check_docs"
+
+    def test_public_headers(self):
+        self.check([
+            ("all described", header(), 0, "agree"),
+            ("a class", header("/// A box.\n"), 1, "include/vitrail/box.h:6: no comment describes class VITRAIL_API Box {"),
+            ("a constructor", header("  /// Makes one.\n"), 1, "box.h:9: no comment describes Box(int side);"),
+            ("a function with a body", header("  /// Returns\n  /// the sides.\n", "\n"), 1, "box.h:17: no comment describes std::vector<int> sides("),
+            ("an accessor", header("  ///< of it"), 1, "box.h:23: no comment describes int side() const"),
+            ("a comment that Doxygen leaves out", header("///< of it", "// of it"), 1, "int side() const"),
+            ("an enum", header("/// How it is.\n"), 1, "enum class State {"),
+            ("a value of an enum", header("  ///< one can look in"), 1, "kOpen,"),
+            ("the last value of an enum", header("   ///< one cannot"), 1, "kShut"),
+            ("a field behind one of its type", header("  ///< later"), 1, "on_shut"),
+            ("a free function", header("/// Opens it.\n"), 1, "VITRAIL_API void open("),
+            ("another function under one comment", header("  Box(double side);", "  int more() const;"), 1, "box.h:11: no comment describes int more() const;"),
+            ("what is private", header(" private:\n", " private:\n  int more() const;\n"), 0, "agree"),
+        ])
 
     def test_names_of_tests(self):
         self.check([
