@@ -30,7 +30,7 @@ TensorDesc f32(Shape shape) {
 namespace {
 
 OpPtr summed(OpPtr op) {
-  const int inputs = op->kind() == "sum_rows" || op->kind() == "sum_tokens" ? 1 : 2;
+  const int inputs = is<SumRowsOp, SumTokensOp>(*op) ? 1 : 2;
   std::vector<FusedOp::Source> sources;
   for (int i = 0; i < inputs; ++i) sources.push_back(i);
   return std::make_shared<FusedOp>(std::vector<FusedOp::Member>{

@@ -11,6 +11,7 @@
 #include "ops/fused.h"
 #include "ops/gelu.h"
 #include "ops/linear.h"
+#include "ops/update/control.h"
 #include "tolerance.h"
 
 namespace vitrail {
@@ -144,7 +145,7 @@ TEST_P(CpuOps, AgreesWithTheReferenceOn16Bits) {
     OpCase c = GetParam();
     const std::vector<int> updates = c.op->updates();
     const bool is_sum = c.op->kind().ends_with("accumulate"),
-               is_update = c.op->kind().ends_with("_update") || c.op->kind() == "square_sum";
+               is_update = c.op->kind().ends_with("_update") || is<SquareSumOp>(*c.op);
     if (c.name == "accumulate") continue;  // takes two of one type, and that is f32
     for (size_t i = 0; i < c.ins.size(); ++i) {
       const bool sum = is_sum && !updates.empty() && static_cast<int>(i) == updates[0];

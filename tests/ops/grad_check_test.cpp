@@ -10,6 +10,7 @@
 #include "base/rng.h"
 #include "grad_cases.h"
 #include "graph/builder.h"
+#include "ops/cross_entropy.h"
 #include "passes/passes.h"
 #include "runtime/executor.h"
 
@@ -51,7 +52,7 @@ class OpRun {
       std::copy_n(counters, 3, static_cast<int64_t*>(view.data()));
       return;
     }
-    const bool is_target = c.op->kind() == "cross_entropy" && name != "seed";
+    const bool is_target = is<CrossEntropyOp>(*c.op) && name != "seed";
     const std::span<double> target = span(view);
     for (size_t i = 0; i < target.size(); ++i) {
       const double u = counter_uniform(name_key(name), i);

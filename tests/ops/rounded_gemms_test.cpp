@@ -140,9 +140,9 @@ std::vector<OpCase> tf32_cases() {
 }
 
 OpCase exactly(OpCase c) {
-  if (c.op->kind() == "linear") c.op = make_op<LinearOp>();
-  if (c.op->kind() == "linear_dx") c.op = make_op<LinearDxOp>();
-  if (c.op->kind() == "linear_dw") c.op = make_op<LinearDwOp>();
+  if (is<LinearOp>(*c.op)) c.op = make_op<LinearOp>();
+  if (is<LinearDxOp>(*c.op)) c.op = make_op<LinearDxOp>();
+  if (is<LinearDwOp>(*c.op)) c.op = make_op<LinearDwOp>();
   return c;
 }
 

@@ -5,6 +5,7 @@
 #include "ops/collective.h"
 #include "ops/persistent.h"
 #include "ops/pool_tokens.h"
+#include "ops/residual_rows.h"
 #include "passes/pins.h"
 #include "passes/pipeline.h"
 #include "stored_text.h"
@@ -159,7 +160,7 @@ TEST(Fuse, MakesOnePassOfWhatFollowsAnExchange) {
   const Program micro = micro_program(std::move(recorded.program), {.seed = recorded.seed}, rewrites).program;
   int normed = 0;
   for (const Node& node : micro.nodes)
-    if (node.op->kind() == "residual_rows" && node.outs.size() == 2) {
+    if (is<ResidualRowsOp>(*node.op) && node.outs.size() == 2) {
       ++normed;
       EXPECT_NE(node.op->attributes().find("norm eps=0.0001"), std::string::npos) << node.op->attributes();
     }

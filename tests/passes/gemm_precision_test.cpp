@@ -4,6 +4,7 @@
 
 #include "models/vit.h"
 #include "ops/fused.h"
+#include "ops/linear.h"
 #include "passes/pipeline.h"
 #include "tiny_training.h"
 
@@ -137,7 +138,7 @@ TEST(ReduceGemms, AdaptersStayExact) {
   options.lora.rank = 4;
   int adapters = 0;
   for (const Node& node : gemm_precision(record_vit(tiny(), options), Arithmetic::kFp8).nodes)
-    if (node.op->kind() == "linear" && node.name.find("lora") != std::string::npos) {
+    if (is<LinearOp>(*node.op) && node.name.find("lora") != std::string::npos) {
       ++adapters;
       EXPECT_EQ(arithmetic_of(*node.op), Arithmetic::kExact) << node.name;
     }

@@ -9,6 +9,7 @@
 #include "ops/gelu.h"
 #include "ops/layernorm.h"
 #include "ops/linear.h"
+#include "ops/persistent.h"
 #include "passes/passes.h"
 #include "tiny_training.h"
 
@@ -211,7 +212,7 @@ TEST(Fuse, GradientsJoinTheirSums) {
   EXPECT_EQ(counts.at("sum_tokens+accumulate"), 1);
   EXPECT_EQ(counts.at("accumulate"), 6) << "weights and biases of three norms";
   for (const Node& node : fused.nodes) {
-    if (node.op->kind() != "linear_dw+accumulate") continue;
+    if (!fuses<LinearDwOp, AccumulateOp>(*node.op)) continue;
     EXPECT_TRUE(node.outs.empty());
     ASSERT_EQ(node.op->updates().size(), 1u);
     const Value& sum = fused.values[node.ins[static_cast<size_t>(node.op->updates()[0])]];
@@ -244,7 +245,7 @@ TEST(Fuse, AGemmMakesTheGeluOfWhatItKeepsWhereThereIsAKernel) {
   EXPECT_EQ(counts["gelu"], 0);
   ASSERT_EQ(counts["linear+bias+gelu"], 2);
   for (const Node& node : fused.nodes) {
-    if (node.op->kind() != "linear+bias+gelu") continue;
+    if (!fuses<LinearOp, BiasOp, GeluOp>(*node.op)) continue;
     EXPECT_EQ(node.op->attributes(), "erf keeps bias");
     ASSERT_EQ(node.outs.size(), 2u);
     EXPECT_TRUE(fused.values[node.outs[0]].name.ends_with("gelu")) << fused.values[node.outs[0]].name;
@@ -275,7 +276,7 @@ TEST(Fuse, TheGradientsOfGeluAndGemmAreOneIn16BitsWhereThereIsAKernel) {
   EXPECT_EQ(counts["linear_dx+gelu_grad"], 2);
   EXPECT_EQ(counts["gelu_grad"], 0);
   for (const Node& node : fused.nodes)
-    if (node.op->kind() == "linear_dx+gelu_grad") EXPECT_EQ(node.outs.size(), 2u) << "with the bias' sums";
+    if (fuses<LinearDxOp, GeluGradOp>(*node.op)) EXPECT_EQ(node.outs.size(), 2u) << "with the bias' sums";
   EXPECT_EQ(count_kinds(fuse(program, {.norms = nullptr}, has("nothing")))["gelu_grad"], 2);
 }
 

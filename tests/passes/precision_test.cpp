@@ -136,7 +136,7 @@ TEST(Precision, CastsEachValueOnce) {
   const PreciseProgram low = lowered(DType::kBF16, DType::kF32, {.dropout = 0.1, .drop_path = 0.2});
   std::set<std::pair<ValueId, DType>> seen;
   for (const Node& node : low.program.nodes) {
-    if (node.op->kind() != "cast") continue;
+    if (!is<CastOp>(*node.op)) continue;
     const DType to = low.program.values[node.outs[0]].desc.dtype;
     EXPECT_NE(low.program.values[node.ins[0]].desc.dtype, to) << node.name;
     EXPECT_TRUE(seen.insert({node.ins[0], to}).second) << node.name;

@@ -9,6 +9,7 @@
 #include "backend/cpu/kernels.h"
 #include "graph/builder.h"
 #include "ops/elementwise.h"
+#include "ops/linear.h"
 #include "passes/tiny_training.h"
 #include "plan/kernel_choice.h"
 
@@ -253,7 +254,7 @@ TEST(KernelChoice, SaysWhyAFasterKernelDeclined) {
   const ExecutionPlan plan = plan_of(small(1, 32, 32), 1, false, "cpu");
   // A plain program shares no weights: every linear is packed, and the reference runs what has no kernel.
   for (size_t i = 0; i < plan.program.nodes.size(); ++i) {
-    if (plan.program.nodes[i].op->kind() != "linear") continue;
+    if (!is<LinearOp>(*plan.program.nodes[i].op)) continue;
     EXPECT_STREQ(plan.choices[i].launches[0].kernel->name, "packed gemm");
   }
   const struct {
@@ -265,7 +266,7 @@ TEST(KernelChoice, SaysWhyAFasterKernelDeclined) {
     const ExecutionPlan slow =
         plan_execution(record_vit(small(1, 32, 32), {.dtype = row.dtype}), cpu_backend(), no_bf16);
     for (size_t i = 0; i < slow.program.nodes.size(); ++i) {
-      if (slow.program.nodes[i].op->kind() != "linear") continue;
+      if (!is<LinearOp>(*slow.program.nodes[i].op)) continue;
       EXPECT_STREQ(slow.choices[i].launches[0].kernel->name, row.kernel);
       EXPECT_FALSE(slow.choices[i].declined.empty());
     }
