@@ -7,6 +7,24 @@
 
 namespace vitrail {
 
+namespace {
+// Returns the nodes of a group as one, in the place of `node`.
+Node joined_node(const Node& node, const std::vector<const Node*>& group, std::string_view bucket) {
+  Node together = node;
+  together.ins.clear();
+  std::vector<GroupedOp::Part> parts;
+  for (const Node* part : group) {
+    parts.push_back({part->op, together.ins.size(), part->ins.size()});
+    together.ins.insert(together.ins.end(), part->ins.begin(), part->ins.end());
+  }
+  together.op = std::make_shared<GroupedOp>(std::move(parts));
+  together.name = together.op->kind();
+  together.step = ModelStep::kNone;
+  if (!bucket.empty()) together.name += " " + std::string(bucket);
+  return together;
+}
+}  // namespace
+
 Program group_updates(const Program& program, const KindRule& grouped, GroupAt place) {
   // The sums of a bucket are a group of their own, so that its exchange can start when they are made.
   using Key = std::pair<std::string_view, std::string_view>;
@@ -32,19 +50,7 @@ Program group_updates(const Program& program, const KindRule& grouped, GroupAt p
     }
     const std::vector<const Node*>& group = groups[key_of(node)];
     if ((place == GroupAt::kFirst ? group.front() : group.back()) != &node) continue;
-    Node together = node;
-    together.ins.clear();
-    std::vector<GroupedOp::Part> parts;
-    for (const Node* part : group) {
-      parts.push_back({part->op, together.ins.size(), part->ins.size()});
-      together.ins.insert(together.ins.end(), part->ins.begin(), part->ins.end());
-    }
-    together.op = std::make_shared<GroupedOp>(std::move(parts));
-    together.name = together.op->kind();
-    together.step = ModelStep::kNone;
-    if (const std::string_view bucket = key_of(node).second; !bucket.empty())
-      together.name += " " + std::string(bucket);
-    result.nodes.push_back(std::move(together));
+    result.nodes.push_back(joined_node(node, group, key_of(node).second));
   }
   result.validate();
   return result;

@@ -52,11 +52,29 @@ std::vector<std::byte> Recombiner::bytes_of(int rank, const TensorView& mine, si
   return part;
 }
 
+namespace {
+using PartialSums = std::map<std::pair<int, int>, std::vector<double>>;  // by copy, then by partial sum
+
+// Adds the partial sums of every copy up, and the magnitudes of the first copy's.
+void add_up(const PartialSums& sums, size_t elems, Recombined& value) {
+  value.magnitude.resize(elems);
+  for (const auto& [key, sum] : sums) {
+    value.copies.resize(std::max(value.copies.size(), static_cast<size_t>(key.first) + 1));
+    std::vector<double>& copy = value.copies[static_cast<size_t>(key.first)];
+    copy.resize(elems);
+    for (size_t i = 0; i < elems; ++i) {
+      copy[i] += sum[i];
+      if (key.first == 0) value.magnitude[i] += std::abs(sum[i]);
+    }
+  }
+}
+}  // namespace
+
 Recombined Recombiner::collect(const TensorView& mine, const Layout& layout, const Shape& whole) const {
   const DType dtype = mine.dtype();
   const size_t unit = size_of(dtype), elems = static_cast<size_t>(whole.elems());
   Recombined value{.desc = {dtype, whole}};
-  std::map<std::pair<int, int>, std::vector<double>> sums;  // by copy, then by partial sum
+  PartialSums sums;
   for (int rank = 0; rank < how_.mesh.world(); ++rank) {
     if (!leads() && rank != how_.mesh.rank) continue;
     const Shape part = local_shape(whole, layout, of_rank(rank));
@@ -82,16 +100,7 @@ Recombined Recombiner::collect(const TensorView& mine, const Layout& layout, con
     copy_in_part(part, sizeof(double), doubles.data(), sum.data());
   }
   value.summed = static_cast<size_t>(how_.mesh.size(layout.partial()));
-  value.magnitude.resize(elems);
-  for (const auto& [key, sum] : sums) {
-    value.copies.resize(std::max(value.copies.size(), static_cast<size_t>(key.first) + 1));
-    std::vector<double>& copy = value.copies[static_cast<size_t>(key.first)];
-    copy.resize(elems);
-    for (size_t i = 0; i < elems; ++i) {
-      copy[i] += sum[i];
-      if (key.first == 0) value.magnitude[i] += std::abs(sum[i]);
-    }
-  }
+  add_up(sums, elems, value);
   return value;
 }
 

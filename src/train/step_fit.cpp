@@ -46,6 +46,19 @@ bool updates_on_host(const StepConfig& config) {
   return !in_parts || !find_optimizer(config.optim.name).whole_norms;
 }
 
+// Says which micro-batch fits; empty: none does.
+std::string batch_advice(const StepPlan& plan, const Beside& beside, size_t available, int64_t batch_unit) {
+  const StepConfig& own = plan.config;
+  const int64_t batch = fitting_batch(plan, beside, available, batch_unit);
+  if (batch == 0) return {};
+  std::string text =
+      strf("train.micro_batch=%lld with %lld times the accumulation fits", static_cast<long long>(batch),
+           static_cast<long long>(rank_rows(own.micro_batch, own) / batch));
+  if (own.eval_batch != own.micro_batch && rank_rows(own.eval_batch, own) > batch)
+    text += strf(" when train.eval_batch=%lld too", static_cast<long long>(batch));
+  return text;
+}
+
 std::string advice(const StepPlan& plan, const Beside& beside, size_t available, int64_t batch_unit) {
   const size_t other = sum_of(beside(rank_rows(plan.config.micro_batch, plan.config)));
   std::string text;
@@ -78,12 +91,7 @@ std::string advice(const StepPlan& plan, const Beside& beside, size_t available,
     config.eval_batch = own.micro_batch;
     try_out(config, strf("train.eval_batch=%lld", static_cast<long long>(own.micro_batch)));
   }
-  if (const int64_t batch = fitting_batch(plan, beside, available, batch_unit)) {
-    add(strf("train.micro_batch=%lld with %lld times the accumulation fits", static_cast<long long>(batch),
-             static_cast<long long>(rank_rows(own.micro_batch, own) / batch)));
-    if (own.eval_batch != own.micro_batch && rank_rows(own.eval_batch, own) > batch)
-      text += strf(" when train.eval_batch=%lld too", static_cast<long long>(batch));
-  }
+  if (const std::string fits = batch_advice(plan, beside, available, batch_unit); !fits.empty()) add(fits);
   if (text.empty() && own.images == ImageForm::kStored)
     return "loader.on_device=images and a smaller step: beside the dataset not even one image fits";
   return text.empty() ? "a smaller model or image: not even one image fits" : text;

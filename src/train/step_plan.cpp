@@ -218,6 +218,16 @@ MicroProgram record_micro(const StepConfig& config, const RewriteTraits& traits,
                        rewrites_of(config, traits, has_kernel), after);
 }
 
+namespace {
+// Records the micro-batch; `recorded` becomes the hash of its program before it is cut among ranks.
+MicroProgram record_named(const StepConfig& config, const Rewrites& rewrites, uint64_t& recorded) {
+  const auto after = [&](std::string_view pass, const Program& program) {
+    if (pass == kPrecisionPass && config.distribution.active()) recorded = name_key(to_string(program));
+  };
+  return record_micro(config, rewrites.traits, after, rewrites.has_kernel);
+}
+}  // namespace
+
 StepPlan plan_step(const StepConfig& config, const Backend& backend, const DeviceInfo& device) {
   require_arithmetic(backend, device, config.arithmetic);
   StepPlan plan;
@@ -229,13 +239,7 @@ StepPlan plan_step(const StepConfig& config, const Backend& backend, const Devic
   };
   Rewrites rewrites = rewrites_of(config, backend.traits(), kernel_rule(backend, device));
   plan.pipelined = config.distribution.mesh.size(Axis::kPipeline) > 1;
-  MicroProgram micro = record_micro(
-      config, rewrites.traits,
-      [&](std::string_view pass, const Program& program) {
-        if (pass == kPrecisionPass && config.distribution.active())
-          plan.recorded = name_key(to_string(program));
-      },
-      rewrites.has_kernel);
+  MicroProgram micro = record_named(config, rewrites, plan.recorded);
   rewrites.stages.begins = plan.config.stages.begins = micro.begins;
   StepConfig own = config;
   if (plan.pipelined) keep_own(own.trained, micro.program, config.distribution.mesh);

@@ -44,14 +44,7 @@ class Trainer::Run {
     if (setup_.config.distill.kind != DistillKind::kNone)
       teacher_ = std::make_unique<Teacher>(setup_.config.distill, setup_.model->card, setup_.train_share.rows,
                                            setup_.step.precision, backend, rank.device);
-    VT_REQUIRE(!place.check_whole || !team_.alone(), ErrorKind::kUsage,
-               "--check whole compares the ranks of a run with one; this run has one rank alone");
-    VT_REQUIRE(!place.check_whole || setup_.config.mesh.pp == 1, ErrorKind::kUsage,
-               "--check whole does not know pipelines; mesh.pp is %lld, expected 1",
-               static_cast<long long>(setup_.config.mesh.pp));
-    VT_REQUIRE(!place.check_whole || !plan_.offload, ErrorKind::kUsage,
-               "--check whole reads the weights of the device, which with mesh.offload=%s are copies",
-               enum_name(setup_.config.mesh.offload));
+    if (place.check_whole) require_whole_check(plan_, setup_.config.mesh, team_.alone());
     require_room();
     if (team_.leads()) keeper_.refuse_foreign_run();
     compare_ranks();

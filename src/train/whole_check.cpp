@@ -30,6 +30,17 @@ void widen(Known& wanted, const Recombined& found) {
 
 }  // namespace
 
+void require_whole_check(const StepPlan& plan, const MeshConfig& mesh, bool alone) {
+  VT_REQUIRE(!alone, ErrorKind::kUsage,
+             "--check whole compares the ranks of a run with one; this run has one rank alone");
+  VT_REQUIRE(mesh.pp == 1, ErrorKind::kUsage,
+             "--check whole does not know pipelines; mesh.pp is %lld, expected 1",
+             static_cast<long long>(mesh.pp));
+  VT_REQUIRE(!plan.offload, ErrorKind::kUsage,
+             "--check whole reads the weights of the device, which with mesh.offload=%s are copies",
+             enum_name(mesh.offload));
+}
+
 std::string checked_text(size_t nodes) {
   return strf("--check whole: %zu nodes of the sharded step agree with the whole one", nodes);
 }

@@ -11,6 +11,7 @@
 #include <set>
 
 #include "runtime/check/check_node.h"
+#include "train/mesh_config.h"
 #include "train/recombine.h"
 #include "train/train_step.h"
 
@@ -18,6 +19,10 @@ namespace vitrail {
 
 // "--check whole: 812 nodes of the sharded step agree with the whole one".
 std::string checked_text(size_t nodes);
+
+// Throws Error(kUsage) where the check cannot compare a run: on one rank alone, with a pipeline or an
+// offload.
+void require_whole_check(const StepPlan& plan, const MeshConfig& mesh, bool alone);
 
 class WholeCheck {
  public:
