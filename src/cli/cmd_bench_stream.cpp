@@ -4,6 +4,7 @@
 #include "cli/images.h"
 #include "cli/model_choice.h"
 #include "cli/progress.h"
+#include "data/image_list.h"
 #include "measure/stream_bench.h"
 
 namespace vitrail::cli {
@@ -11,7 +12,7 @@ namespace vitrail::cli {
 namespace {
 
 void run_bench_stream(const Options& options, Console& console) {
-  std::vector<std::string> paths = given_images(options);
+  std::vector<std::string> paths = list_images(options.positionals());
   const std::unique_ptr<OpenedModel> model = open_chosen(options, console);
   EngineOptions settings = read_engine_options(options);
   settings.batch = batch_for(options, std::ssize(paths));

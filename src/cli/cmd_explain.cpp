@@ -6,6 +6,7 @@
 #include "cli/images.h"
 #include "cli/model_choice.h"
 #include "cli/progress.h"
+#include "data/image_list.h"
 #include "io/checkpoint/durable.h"
 
 namespace vitrail::cli {
@@ -23,7 +24,7 @@ FileExplainer chosen_explainer(const Options& options, Console& console) {
 }
 
 void run_explain(const Options& options, Console& console) {
-  const std::vector<std::string> paths = given_images(options);
+  const std::vector<std::string> paths = list_images(options.positionals());
   require_no_file(options.text("out"));
   std::vector<std::string> notes;
   const std::vector<std::string> folders = output_folders(paths, options.text("out"), notes);

@@ -21,6 +21,19 @@ ClusterSettings read_cluster(const Options& options) {
   });
   return settings;
 }
+
+// Prints what a DeepSpeed file became, which --config takes.
+void print_reading(const PlannedRun& run, const Options& options, nlohmann::ordered_json& json,
+                   Console& console) {
+  TrainConfig said = run.config;
+  if (options.origin("model") == Origin::kDefault) said.model = read_train_config(options).model;
+  const Json config = changed_settings(said);
+  json["config"] = config;
+  json["notes"] = Json::array();
+  for (const auto& note : run.deepspeed.notes)
+    json["notes"].push_back({{"key", note.key}, {"text", note.text}});
+  console.print(json_text(config, 2) + "\n");
+}
 }  // namespace
 
 void run_train_plan(const Options& options, Console& console) {
@@ -50,16 +63,8 @@ void run_train_plan(const Options& options, Console& console) {
   const RunEstimate e = estimate_run(plan, target);
   nlohmann::ordered_json json = to_json(plan, e);
   if (options.given("deepspeed")) {
-    // What the file became is the output, which --config takes; the plan is told beside it.
-    TrainConfig said = run.config;
-    if (options.origin("model") == Origin::kDefault) said.model = read_train_config(options).model;
-    const Json config = changed_settings(said);
-    json["config"] = config;
-    json["notes"] = Json::array();
-    for (const auto& note : run.deepspeed.notes)
-      json["notes"].push_back({{"key", note.key}, {"text", note.text}});
-    console.print(json_text(config, 2) + "\n");
-    console.say(to_text(plan, e));
+    print_reading(run, options, json, console);
+    console.say(to_text(plan, e));  // beside it
   } else {
     console.print(to_text(plan, e));
   }

@@ -9,6 +9,7 @@
 #include "cli/images.h"
 #include "cli/model_choice.h"
 #include "cli/progress.h"
+#include "data/image_list.h"
 #include "io/cards/card_text.h"
 #include "io/config_json.h"
 
@@ -68,7 +69,8 @@ size_t run_rank(const PredictWork& work, const InferenceRank& rank, const Option
 void run_over(const Options& options, CommandRanks& ranks) {
   const Clock::time_point start = Clock::now();
   const PredictTask task = chosen_task(options);
-  const std::vector<std::string> paths = ranks.from_leader([&] { return given_images(options); });
+  const std::vector<std::string> paths =
+      ranks.from_leader([&] { return list_images(options.positionals()); });
   const std::unique_ptr<OpenedModel> model = open_chosen(options, ranks.console());
   PredictWork work{*model,       paths, task, read_engine_options(options), options.flag("exif"),
                    "--threads ", start};

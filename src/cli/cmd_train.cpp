@@ -108,6 +108,22 @@ void tell_end(const TrainOutcome& outcome, const TrainPlace& place, Console& con
   console.say(text + "; see " + RunFiles(place.folder).report());
 }
 
+// Runs the trainers of this process's ranks. The first of them is told of signals, under MPI each; whether it
+// talks is the trainer's matter.
+TrainOutcome run_trainers(LocalRanks local, const TrainConfig& config, const TrainPlace& place,
+                          const Backend& backend, const TrainHooks& hooks, bool mpi) {
+  TrainOutcome outcome;
+  run_ranks(std::move(local), [&](RankContext& rank) {
+    const bool told = !rank.ranks || rank.ranks->mesh().rank == 0 || mpi;
+    TrainHooks own = told ? hooks : TrainHooks{};
+    own.disturb = bit_fault(rank.ranks ? rank.ranks->mesh().rank : 0);
+    Trainer trainer(config, place, backend, rank, own);
+    const TrainOutcome ended = trainer.run();
+    if (told) outcome = ended;
+  });
+  return outcome;
+}
+
 void run_session(const Options& options, Console& console, RankSession& session) {
   TrainPlace place = place_of(options);
   TrainConfig config = read_train_config(options);
@@ -120,9 +136,8 @@ void run_session(const Options& options, Console& console, RankSession& session)
   // The config is resolved before the run starts, so that a mistake in it creates no folder.
   const TrainConfig whole = resolved(config, world.size);
   require_same_run(world, to_json(whole), place.generator);
-  // A device that is absent is told at once.
   const int first = world.ranks[0]->rank();
-  const auto device = [&](int i) {
+  const auto device = [&](int i) {  // one that is absent is told at once
     return chosen_device(options, world.seat().after(i), {first + i, world.size}).info;
   };
   const std::vector<RankSeat> seats = seats_of(world, whole.mesh, device, allowed_cores());
@@ -135,7 +150,6 @@ void run_session(const Options& options, Console& console, RankSession& session)
   if (leads && !is_reference(options.text("backend")))
     hooks.predict =
         update_predictor(device(0), options.text("target"), shipped_places("devices", "configs/devices"));
-  TrainOutcome outcome;
   LocalRanks local{.worlds = std::move(world.ranks),
                    .mesh = whole.mesh,
                    .device = device,
@@ -145,16 +159,8 @@ void run_session(const Options& options, Console& console, RankSession& session)
                    .heartbeat = session.heartbeat(),
                    .variables = environment_variable,
                    .note = [&](const std::string& text) { console.say(text); }};
-  const Backend& backend = find_backend(chosen_backend(options));
-  run_ranks(std::move(local), [&](RankContext& rank) {
-    // Of the ranks of a process the first one is told of signals; whether it talks is the trainer's matter.
-    const bool told = !rank.ranks || rank.ranks->mesh().rank == 0 || mpi;
-    TrainHooks own = told ? hooks : TrainHooks{};
-    own.disturb = bit_fault(rank.ranks ? rank.ranks->mesh().rank : 0);
-    Trainer trainer(config, place, backend, rank, own);
-    const TrainOutcome ended = trainer.run();
-    if (told) outcome = ended;
-  });
+  const TrainOutcome outcome =
+      run_trainers(std::move(local), config, place, find_backend(chosen_backend(options)), hooks, mpi);
   display.finish();
   if (leads) return tell_end(outcome, place, console);
   if (!outcome.finished) throw EndProcess{exit_code(ErrorKind::kStopped)};  // the first rank tells it

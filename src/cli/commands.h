@@ -1,5 +1,5 @@
 // The commands of the program: each is a file of its own that declares its options and runs. The table in
-// commands.cpp lists them once, in the order of the overview.
+// run.cpp lists them once, in the order of the overview.
 #pragma once
 
 #include <vector>

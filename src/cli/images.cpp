@@ -1,21 +1,12 @@
 #include "cli/images.h"
 
-#include <algorithm>
 #include <nlohmann/json.hpp>
 
 #include "api/classify.h"
-#include "base/file.h"
 #include "base/text.h"
 #include "cli/run.h"
-#include "data/image_list.h"
 
 namespace vitrail::cli {
-
-std::vector<std::string> given_images(const Options& options) {
-  const std::vector<std::string>& arguments = options.positionals();
-  const bool from_stdin = std::find(arguments.begin(), arguments.end(), "-") != arguments.end();
-  return list_images(arguments, from_stdin ? read_standard_input(kMaxImageListBytes) : "");
-}
 
 OptionSpec exif_option() {
   return {.name = "exif",

@@ -1,5 +1,5 @@
-// The images that a command's arguments name (data/image_list.h defines an argument's meaning), and the
-// report of those that cannot be read.
+// The options of commands that read images (data/image_list.h defines what an IMAGE argument means), and the
+// report of images that cannot be read.
 #pragma once
 
 #include <optional>
@@ -15,9 +15,6 @@ namespace vitrail::cli {
 // The help text of IMAGE... arguments.
 inline constexpr const char* kImagesHelp =
     "JPEG, PNG or WebP files, folders of them, @FILE for a list of paths, or - for a list on stdin";
-
-// Returns the images that a command's arguments name; "-" reads stdin.
-std::vector<std::string> given_images(const Options& options);
 
 // The option --exif, and the notice for images with an orientation when the option was not given.
 OptionSpec exif_option();

@@ -88,6 +88,11 @@ std::vector<std::string> list_images(const std::vector<std::string>& arguments,
   return paths;
 }
 
+std::vector<std::string> list_images(const std::vector<std::string>& arguments) {
+  const bool listed = std::find(arguments.begin(), arguments.end(), "-") != arguments.end();
+  return list_images(arguments, listed ? read_standard_input(kMaxImageListBytes) : "");
+}
+
 Image load_listed_image(const std::string& path, bool upright, std::string& note) {
   std::error_code ignored;
   if (!fs::exists(path, ignored))

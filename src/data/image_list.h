@@ -11,11 +11,13 @@ namespace vitrail {
 
 inline constexpr size_t kMaxImageListBytes = 64 << 20;
 
-// Files as they are, folders as every image below them by byte order of the path (links to
-// folders followed), "@FILE" as the paths in
-// FILE and "-" as those in `list_text`, one a line. A name that does not exist or a folder without images
-// stays in the list: reading it is that image's error. Throws Error(kData) when nothing is left.
+// Returns files as they are, folders as every image below them by byte order of the path (links to folders
+// followed), "@FILE" as the paths in FILE and "-" as those in `list_text`, one a line. A name that does not
+// exist or a folder without images stays in the list: reading it is that image's error. Throws Error(kData)
+// when nothing is left.
 std::vector<std::string> list_images(const std::vector<std::string>& arguments, const std::string& list_text);
+// Does the same with the list on standard input, which is read where an argument is "-".
+std::vector<std::string> list_images(const std::vector<std::string>& arguments);
 
 // Whether its ending is one of jpg, jpeg, png, webp.
 bool is_image_name(const std::string& path);
