@@ -2,10 +2,6 @@
 
 namespace vitrail::cli {
 
-namespace {
-constexpr double kBarEvery = 0.1, kLineEvery = 10;  // seconds
-}  // namespace
-
 Progress::Progress(Console& console, std::string title, std::string unit, int64_t total)
     : console_(console), start_(Clock::now()), shown_(start_) {
   state_.title = std::move(title);

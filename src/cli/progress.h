@@ -11,6 +11,8 @@
 
 namespace vitrail::cli {
 
+inline constexpr double kBarEvery = 0.1, kLineEvery = 10;  // seconds between two views of a bar, of a line
+
 class Progress {
  public:
   Progress(Console& console, std::string title, std::string unit, int64_t total);

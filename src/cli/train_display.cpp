@@ -4,12 +4,9 @@
 
 #include "base/error.h"
 #include "base/text.h"
+#include "cli/progress.h"
 
 namespace vitrail::cli {
-
-namespace {
-constexpr double kBarEvery = 0.1, kLineEvery = 10;  // seconds
-}  // namespace
 
 TrainDisplay::~TrainDisplay() {
   finish();
