@@ -67,7 +67,7 @@ TEST(CudaFp8, SizesAndGpusThatDoNotFitAreTold) {
            {linear(64, 96, DType::kF64), kHopper, "computes in f32, bf16 and f16"}})
     EXPECT_NE(chosen(node, device).find(part), std::string::npos) << chosen(node, device);
   const auto lacks = [](Arithmetic arithmetic, int compute) {
-    return cuda_backend().lacks(arithmetic, planned_cuda_device("card", compute));
+    return cuda_backend().unsupported_reason(arithmetic, planned_cuda_device("card", compute));
   };
   EXPECT_EQ(lacks(Arithmetic::kFp8, 90), "");
   EXPECT_EQ(lacks(Arithmetic::kTF32, 80), "");
