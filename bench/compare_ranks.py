@@ -111,12 +111,17 @@ class Sides:
 
 
 def measure(sides, names, ranks, batch, rounds):
+    """Medians by side; one that cannot run is told and left out."""
     found = {name: [] for name in names}
     for number in range(rounds):
         for name in names:
-            found[name].append(sides.run(name, ranks, batch))
+            try:
+                found[name].append(sides.run(name, ranks, batch))
+            except (RuntimeError, ValueError, subprocess.TimeoutExpired) as error:
+                print(f"round {number + 1}: {name} failed: {error}", file=sys.stderr, flush=True)
+                continue
             print(f"round {number + 1}: {name} {found[name][-1]['images_per_second']:.0f} img/s", file=sys.stderr, flush=True)
-    return {name: {key: statistics.median(run[key] for run in runs) for key in runs[0]} for name, runs in found.items()}
+    return {name: {key: statistics.median(run[key] for run in runs) for key in runs[0]} for name, runs in found.items() if runs}
 
 
 def table(title, rows):

@@ -157,7 +157,9 @@ def bar_one_rank(chaos, draw):
     job.await_step()
     folder = job.folder / "checkpoints"
     enter = ["nsenter", "--target", str(job.ranks()[rank]), "--mount"]
-    subprocess.run([*enter, "sh", "-c", 'mount --bind "$0" "$0" && mount -o remount,bind,ro "$0"', str(folder)], check=True)
+    # Refused while a file there is open for writing.
+    subprocess.run([*enter, "sh", "-c", 'mount --bind "$0" "$0" && until mount -o remount,bind,ro "$0"; do sleep 0.02; done',
+                    str(folder)], check=True, timeout=60)
     job.await_that(lambda: job.events("write_failed"), "write_failed", 60)
     subprocess.run([*enter, "umount", "--lazy", str(folder)], check=False)
     return rank, job, words
