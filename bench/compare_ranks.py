@@ -5,14 +5,16 @@ Accelerate in the same run.
     python bench/compare_ranks.py --vitrail build/release/vitrail --ranks 16 [--rounds 3] [--json out.json]
 
 A ViT-Tiny at 64 pixels with patches of 8. Strong: 64 images an update, shared by the ranks; weak: 8 images a rank. Sides
-alternate; results are medians. "Copies" is so many processes of one rank at once that do not exchange anything: what the
-machine itself gives. Of them the waiting that any synchronisation would cost is computed: how much longer than the mean the slowest of
-so many draws takes, each from the times of its own copy. "ZeRO 1" shares out the optimizer, which is no other training
-run. --quick leaves out torch and Accelerate. Ranks of MPI are started by mpirun."""
+alternate; results are medians. "Copies" is so many processes of one rank that start together, each on a core of its own as
+ranks are, and do not exchange anything: what the machine itself gives. Of them the waiting that any synchronisation would cost is
+computed: how much longer than the mean the slowest of so many draws takes, each from the times of its own copy, the slowest tenth of
+which counts as its 90 % value. "ZeRO 1" shares out the optimizer, which is no other training run; "unbound" leaves the ranks to the
+system's scheduler. --quick leaves out torch and Accelerate. Ranks of MPI are started by mpirun, and left out where there is none."""
 import argparse
 import json
 import os
 import random
+import shutil
 import statistics
 import subprocess
 import sys
@@ -20,8 +22,9 @@ from pathlib import Path
 
 MODEL = ["-m", "vit_tiny_patch16_224", "--set", "model.image=64", "--set", "model.patch=8", "--classes", "10"]
 MPIRUN = ["mpirun", "--oversubscribe", "--bind-to", "none"]
-ZERO = ["--set", "mesh.zero=1"]
-SIDES = ("threads", "threads_zero", "mpi", "mpi_zero", "copies", "torch", "accelerate")
+WAYS = {"": [], "_zero": ["--set", "mesh.zero=1"], "_unbound": ["--set", "mesh.bind=false"]}
+SIDES = tuple(by + way for by in ("threads", "mpi") for way in WAYS) + ("copies", "torch", "accelerate")
+USUAL = [name for name in SIDES if not name.endswith("_unbound")]
 ENVIRONMENT = dict(os.environ, OMPI_ALLOW_RUN_AS_ROOT="1", OMPI_ALLOW_RUN_AS_ROOT_CONFIRM="1")
 
 
@@ -33,8 +36,9 @@ def last_json(command, timeout):
 
 
 def drawn_time(result, share):
-    """The time below which that share of a copy's updates lies, by its least, middle, 90 % and largest."""
-    known = [(0, result["ms_min"]), (0.5, result["ms_median"]), (0.9, result["ms_p90"]), (1, result["ms_max"])]
+    """The time below which that share of a copy's updates lies, by its least, middle and 90 %: one that was disturbed
+    beyond would count for a tenth of all."""
+    known = [(0, result["ms_min"]), (0.5, result["ms_median"]), (0.9, result["ms_p90"])]
     for (low, a), (high, b) in zip(known, known[1:]):
         if share <= high:
             return a + (b - a) * (share - low) / (high - low)
@@ -67,11 +71,9 @@ class Sides:
     def mpi(self, ranks, batch, *words):
         return self.result(last_json([*MPIRUN, "-n", str(ranks), *self.bench(batch // ranks, *words)], self.args.timeout))
 
-    def threads_zero(self, ranks, batch):
-        return self.threads(ranks, batch, *ZERO)
-
-    def mpi_zero(self, ranks, batch):
-        return self.mpi(ranks, batch, *ZERO)
+    def run(self, name, ranks, batch):
+        by, _, way = name.partition("_")
+        return getattr(self, by)(ranks, batch, *(WAYS["_" + way] if way else []))
 
     def peer(self, ranks, batch, by):
         script = str(Path(__file__).resolve().parent / "ddp_gloo.py")
@@ -86,10 +88,15 @@ class Sides:
         return self.peer(ranks, batch, "accelerate")
 
     def copies(self, ranks, batch):
-        """So many single ranks at once, a share of the batch each."""
-        command = self.bench(batch // ranks)
-        running = [subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True, env=ENVIRONMENT)
-                   for _ in range(ranks)]
+        """So many single ranks at once, a share of the batch each: they wait until the pipe is closed, and then begin."""
+        cores, (gate, opener) = sorted(os.sched_getaffinity(0)), os.pipe()
+        waiting = ["sh", "-c", f'read go <&{gate}; exec "$@"', "sh", *self.bench(batch // ranks)]
+        bound = [{core} for core in cores] if ranks <= len(cores) else [set(cores)] * ranks
+        running = [subprocess.Popen(waiting, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True, env=ENVIRONMENT,
+                                    pass_fds=[gate], preexec_fn=lambda own=own: os.sched_setaffinity(0, own))
+                   for own in bound[:ranks]]
+        os.close(gate)
+        os.close(opener)
         results = [json.loads(process.communicate(timeout=self.args.timeout)[0]) for process in running]
         return {"images_per_second": sum(self.speed(result) for result in results),
                 "waited_share": waiting_of_the_machine(results)}
@@ -104,12 +111,17 @@ class Sides:
 
 
 def measure(sides, names, ranks, batch, rounds):
+    """Medians by side; one that cannot run is told and left out."""
     found = {name: [] for name in names}
     for number in range(rounds):
         for name in names:
-            found[name].append(getattr(sides, name)(ranks, batch))
+            try:
+                found[name].append(sides.run(name, ranks, batch))
+            except (RuntimeError, ValueError, subprocess.TimeoutExpired) as error:
+                print(f"round {number + 1}: {name} failed: {error}", file=sys.stderr, flush=True)
+                continue
             print(f"round {number + 1}: {name} {found[name][-1]['images_per_second']:.0f} img/s", file=sys.stderr, flush=True)
-    return {name: {key: statistics.median(run[key] for run in runs) for key in runs[0]} for name, runs in found.items()}
+    return {name: {key: statistics.median(run[key] for run in runs) for key in runs[0]} for name, runs in found.items() if runs}
 
 
 def table(title, rows):
@@ -117,7 +129,7 @@ def table(title, rows):
     whole = rows.get("copies", {}).get("images_per_second")
     lines = [f"{title}", "| | img/s | of torch | of copies | communication | of it waiting |", "|---|---|---|---|---|---|"]
     for name, row in rows.items():
-        name = name.replace("_zero", ", ZeRO 1")
+        name = name.replace("_zero", ", ZeRO 1").replace("_", ", ")
         speed = row["images_per_second"]
         share = [f"{100 * row[key]:.1f} %" if key in row else "" for key in ("exposed_share", "waited_share")]
         lines.append(f"| {name} | {speed:.0f} | {f'{speed / peer:.2f}x' if peer else ''} | "
@@ -138,7 +150,9 @@ def main():
     parser.add_argument("--json", help="a file for the results")
     args = parser.parse_args()
     sides, results = Sides(args), []
-    names = args.sides or [name for name in SIDES if not args.quick or name not in ("torch", "accelerate")]
+    names = args.sides or [name for name in USUAL if not args.quick or name not in ("torch", "accelerate")]
+    if not shutil.which("mpirun"):
+        names = [name for name in names if not name.startswith("mpi")]
     for ranks in args.ranks:
         kinds = {"strong": ("strong, 64 images", 64), "weak": ("weak, 8 images a rank", 8 * ranks)}
         for kind, batch in (kinds[name] for name in args.kinds):

@@ -140,7 +140,7 @@ void run_session(const Options& options, Console& console, RankSession& session)
   const auto device = [&](int i) {  // one that is absent is told at once
     return chosen_device(options, world.seat().after(i), {first + i, world.size}).info;
   };
-  const std::vector<RankSeat> seats = seats_of(world, whole.mesh, device, allowed_cores());
+  const std::vector<RankSeat> seats = seats_of(world, whole.mesh, device);
   if (leads && world.size > 1) {
     console.say(world_text(world, whole.mesh));
     console.say(seat_table(seats));

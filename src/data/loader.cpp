@@ -5,6 +5,7 @@
 #include <system_error>
 #include <utility>
 
+#include "base/cores.h"
 #include "base/error.h"
 #include "base/json.h"
 #include "base/json_text.h"
@@ -21,7 +22,7 @@ int64_t slot_count(const LoaderSettings& settings) {
 
 int64_t worker_count(const LoaderConfig& config) {
   if (config.workers > 0) return config.workers;
-  return std::clamp<int64_t>(std::thread::hardware_concurrency() / 2, 1, 16);
+  return std::clamp<int64_t>(std::ssize(allowed_cores()) / 2, 1, 16);
 }
 
 double thread_seconds() {
@@ -81,6 +82,9 @@ size_t Loader::decoding_bytes(const LoaderConfig& config, const Dataset& dataset
 
 void Loader::start_workers() {
   const int64_t wanted = settings_.receives ? 0 : worker_count(settings_.loader);
+  // Of ranks that share images one decodes for all, on the cores of all: its workers are not bound to its
+  // own.
+  const BoundThread unbound(allowed_cores());
   try {
     for (int64_t i = 0; i < wanted; ++i) workers_.emplace_back([this] { work(); });
   } catch (const std::system_error& error) {

@@ -1,6 +1,5 @@
 #include "measure/host.h"
 
-#include <sched.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -8,6 +7,7 @@
 #include <cstdlib>
 #include <filesystem>
 
+#include "base/cores.h"
 #include "base/error.h"
 #include "base/file.h"
 #include "base/free_memory.h"
@@ -98,8 +98,8 @@ MachineInfo read_machine() {
   if (info.processor.empty()) info.processor = "unknown";
   read_isa(proc_field(cpuinfo, "flags"), info);
   info.cores = static_cast<int>(::sysconf(_SC_NPROCESSORS_ONLN));
-  cpu_set_t allowed;
-  info.usable = ::sched_getaffinity(0, sizeof allowed, &allowed) == 0 ? CPU_COUNT(&allowed) : info.cores;
+  const auto allowed = static_cast<int>(allowed_cores().size());
+  info.usable = allowed > 0 ? allowed : info.cores;
   read_caches(info);
   read_memory(info);
   return info;
@@ -107,20 +107,6 @@ MachineInfo read_machine() {
 
 std::string name_of(const DeviceInfo& device) {
   return device.shares_host_memory ? read_machine().processor : device.name;
-}
-
-std::string allowed_cores() {
-  cpu_set_t allowed;
-  if (::sched_getaffinity(0, sizeof allowed, &allowed) != 0) return "";
-  std::string text;
-  for (int core = 0; core < CPU_SETSIZE; ++core) {
-    if (!CPU_ISSET(core, &allowed)) continue;
-    const int first = core;
-    while (core + 1 < CPU_SETSIZE && CPU_ISSET(core + 1, &allowed)) ++core;
-    text +=
-        (text.empty() ? "" : ",") + std::to_string(first) + (core > first ? "-" + std::to_string(core) : "");
-  }
-  return text;
 }
 
 uint64_t free_disk_bytes(const std::string& path) {

@@ -29,8 +29,6 @@ struct MachineInfo {
 MachineInfo read_machine();
 // Returns the name by which files know a device of this machine: its own, or that of the processor's model.
 std::string name_of(const DeviceInfo& device);
-// Returns the cores that this process may run on, "0-3,8".
-std::string allowed_cores();
 
 // Returns the bytes free to this user where `path` lies; 0 when unknown.
 uint64_t free_disk_bytes(const std::string& path);

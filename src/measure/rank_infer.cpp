@@ -5,6 +5,7 @@
 #include <nlohmann/json.hpp>
 #include <optional>
 
+#include "base/cores.h"
 #include "base/error.h"
 #include "measure/dist_bench.h"
 #include "telemetry/format.h"
@@ -79,11 +80,11 @@ class SharedRuns {
   double total_ = 0;
 };
 
-// One rank with all the cores, on the images that the others share.
+// One rank with all the cores, on the images that the others share: its thread is that of a rank with fewer.
 class LoneRuns {
  public:
   LoneRuns(const RankInferRequest& request, int64_t images)
-      : engine_(request.make(request.alone)), images_(rule_images(engine_.config(), images)) {}
+      : engine_(made_unbound(request)), images_(rule_images(engine_.config(), images)) {}
 
   double once() {
     const auto start = Clock::now();
@@ -105,7 +106,12 @@ class LoneRuns {
   const Engine& engine() const { return engine_; }
 
  private:
+  static Engine made_unbound(const RankInferRequest& request) {
+    const BoundThread unbound(allowed_cores());
+    return request.make(request.alone);
+  }
   std::vector<float> run_at(size_t first) {
+    const BoundThread unbound(allowed_cores());
     const size_t elems = engine_.image_elems();
     const size_t count = std::min(static_cast<size_t>(engine_.batch()), images_.size() / elems - first);
     engine_.run(std::span(images_).subspan(first * elems, count * elems), static_cast<int64_t>(count));

@@ -13,36 +13,33 @@ using Turns = std::vector<PipelineTurn>;
 
 void require_fitting(const PipelineShape& s) {
   VT_CHECK(s.stages >= 1 && s.chunks >= 1 && s.micros >= 1, "a pipeline of nothing");
-  if (s.schedule != PipelineSchedule::kInterleaved) {
-    VT_REQUIRE(
-        s.chunks == 1, ErrorKind::kConfig,
-        "mesh.virtual_stages is %d; the schedule %s has one a stage, mesh.schedule=interleaved several",
-        s.chunks, enum_name(s.schedule));
-    return;
-  }
-  if (s.micros % s.stages == 0) return;
-  const int64_t above = (s.micros / s.stages + 1) * s.stages;
-  throw Error(
-      ErrorKind::kConfig,
-      strf(
-          "mesh.schedule=interleaved takes micro-batches in groups of mesh.pp: train.accumulation %lld is no "
-          "multiple of %d",
-          static_cast<long long>(s.micros), s.stages),
-      strf("train.accumulation=%lld, or mesh.schedule=1f1b with mesh.virtual_stages=1",
-           static_cast<long long>(above)));
+  VT_REQUIRE(s.chunks == 1 || s.schedule == PipelineSchedule::kInterleaved, ErrorKind::kConfig,
+             "mesh.virtual_stages is %d; the schedule %s has one a stage, mesh.schedule=interleaved several",
+             s.chunks, enum_name(s.schedule));
 }
 
-// Number k of a stage's forward halves: chunks take turns after as many micro-batches as there are stages.
-// The backward halves go through the chunks the other way.
-PipelineTurn turn_at(const PipelineShape& s, int stage, int64_t k, bool backward) {
-  const int64_t group = int64_t{s.stages} * s.chunks;
-  const auto place = static_cast<int>(k % group / s.stages);
-  const int own = backward ? s.chunks - 1 - place : place;
-  const bool turns = s.chunks > 1;
-  return {.stage = stage,
-          .chunk = own * s.stages + stage,
-          .micro = turns ? k / group * s.stages + k % s.stages : k,
-          .backward = backward};
+// The chunks of a stage take turns after a group of micro-batches. Groups have as many as there are stages,
+// or a few more where the micro-batches do not divide: a smaller one would leave stages waiting for each
+// other.
+int64_t group_count(const PipelineShape& s) {
+  return std::max<int64_t>(1, s.micros / s.stages);
+}
+int64_t largest_group(const PipelineShape& s) {
+  return (s.micros + group_count(s) - 1) / group_count(s);
+}
+
+// A stage's forward halves in their order; its backward halves go through the chunks the other way.
+Turns halves_of(const PipelineShape& s, int stage, bool backward) {
+  Turns turns;
+  const int64_t groups = group_count(s);
+  for (int64_t group = 0; group < groups; ++group)
+    for (int place = 0; place < s.chunks; ++place)
+      for (int64_t micro = s.micros * group / groups; micro < s.micros * (group + 1) / groups; ++micro) {
+        const int own = backward ? s.chunks - 1 - place : place;
+        turns.push_back(
+            {.stage = stage, .chunk = own * s.stages + stage, .micro = micro, .backward = backward});
+      }
+  return turns;
 }
 
 // How many forward halves a stage makes before its first backward half.
@@ -50,16 +47,16 @@ int64_t warm_up(const PipelineShape& s, int stage) {
   const int64_t all = s.micros * s.chunks;
   if (s.schedule == PipelineSchedule::kGpipe) return all;
   if (s.chunks == 1) return std::min<int64_t>(all, s.stages - stage - 1);
-  return std::min<int64_t>(all, 2 * (s.stages - stage - 1) + int64_t{s.chunks - 1} * s.stages);
+  return std::min<int64_t>(all, 2 * (s.stages - stage - 1) + (s.chunks - 1) * largest_group(s));
 }
 
 Turns order_of(const PipelineShape& s, int stage) {
-  Turns turns;
-  const int64_t all = s.micros * s.chunks, ahead = warm_up(s, stage);
-  for (int64_t k = 0; k < ahead; ++k) turns.push_back(turn_at(s, stage, k, false));
-  for (int64_t k = 0; k < all; ++k) {
-    if (ahead + k < all) turns.push_back(turn_at(s, stage, ahead + k, false));
-    turns.push_back(turn_at(s, stage, k, true));
+  const Turns forward = halves_of(s, stage, false), backward = halves_of(s, stage, true);
+  auto next = forward.begin() + warm_up(s, stage);
+  Turns turns(forward.begin(), next);
+  for (const PipelineTurn& turn : backward) {
+    if (next != forward.end()) turns.push_back(*next++);
+    turns.push_back(turn);
   }
   return turns;
 }

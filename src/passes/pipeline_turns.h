@@ -11,7 +11,8 @@
 namespace vitrail {
 
 // GPipe: all micro-batches forward, then all backward. 1F1B: backward as soon as it can be, so that a stage
-// keeps no more micro-batches than there are stages behind it. Interleaved: 1F1B with several chunks a stage.
+// keeps no more micro-batches than there are stages behind it. Interleaved: 1F1B with several chunks a stage,
+// which take turns after as many micro-batches as there are stages, or a few more.
 enum class PipelineSchedule { kGpipe, k1F1B, kInterleaved };
 template <>
 struct EnumNames<PipelineSchedule> {

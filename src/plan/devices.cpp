@@ -31,10 +31,6 @@ int HostRank::threads() const {
   return cpu::usable_cores(overlapping > 0 ? overlapping : sharing, sharing);
 }
 
-std::vector<int> cores_here() {
-  return cpu::allowed_cores();
-}
-
 int ranks_on_cores_of(size_t mine, const std::vector<std::vector<int>>& cores) {
   const std::vector<int>& own = cores[mine];
   return static_cast<int>(std::count_if(cores.begin(), cores.end(), [&](const std::vector<int>& others) {

@@ -30,8 +30,6 @@ struct HostRank {
   // The rank so many places behind it, of the same process.
   HostRank after(int places) const { return {local + places, sharing, overlapping, shares_gpus}; }
 };
-// The cores that this process may run on; none where the system does not tell.
-std::vector<int> cores_here();
 // Returns how many of the ranks of a host, whose cores these are, may run on a core of rank `mine`; a rank
 // whose cores are not known may run on any.
 int ranks_on_cores_of(size_t mine, const std::vector<std::vector<int>>& cores);

@@ -5,7 +5,6 @@
 
 #include "base/json_text.h"
 #include "base/text.h"
-#include "telemetry/table.h"
 
 namespace vitrail {
 
@@ -79,41 +78,6 @@ Json config_facts(const Json& config) {
       facts[name] = value;
   }
   return facts;
-}
-
-std::string RankSeat::text() const {
-  return json_text(Json{{"rank", rank},
-                        {"host", host},
-                        {"device", device},
-                        {"threads", threads},
-                        {"mesh", mesh},
-                        {"cores", cores}});
-}
-
-RankSeat RankSeat::from(const std::string& text) {
-  const Json json = parse_json(text, "a rank's seat");
-  return {json.at("rank").get<int>(),           json.at("host").get<std::string>(),
-          json.at("device").get<std::string>(), json.at("threads").get<int>(),
-          json.at("mesh").get<std::string>(),   json.at("cores").get<std::string>()};
-}
-
-std::string coordinates_of(const Mesh& mesh) {
-  std::string text;
-  for (const Axis axis : kAxes)
-    if (mesh.size(axis) > 1)
-      text += strf("%s%s=%d", text.empty() ? "" : " ", to_string(axis), mesh.coordinate(axis));
-  return text;
-}
-
-std::string seat_table(const std::vector<RankSeat>& seats) {
-  Table table(
-      {{"rank", Align::kRight}, {"host"}, {"device"}, {"threads", Align::kRight}, {"cores"}, {"mesh"}});
-  for (const RankSeat& seat : seats)
-    table.row({std::to_string(seat.rank), seat.host, seat.device, std::to_string(seat.threads), seat.cores,
-               seat.mesh});
-  std::string text = table.text(2);
-  if (text.ends_with('\n')) text.pop_back();
-  return text;
 }
 
 }  // namespace vitrail

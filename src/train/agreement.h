@@ -7,7 +7,6 @@
 
 #include "base/json.h"
 #include "dist/communicator.h"
-#include "tensor/mesh.h"
 
 namespace vitrail {
 
@@ -23,20 +22,5 @@ void require_same_facts(Communicator& ranks, const Json& facts, const std::strin
 // A config as facts: "train.steps" and its value, for every setting but those that hosts may differ in, as
 // paths and workers.
 Json config_facts(const Json& config);
-
-// Where a rank runs, for the table that is printed once.
-struct RankSeat {
-  int rank = 0;
-  std::string host, device;
-  int threads = 1;
-  std::string mesh;   // its coordinates, "dp=0 tp=1"
-  std::string cores;  // on which it may run, "0-3,8"
-
-  std::string text() const;  // as from_all() carries it
-  static RankSeat from(const std::string& text);
-};
-std::string coordinates_of(const Mesh& mesh);
-// "rank  host  device  threads  cores  mesh" and a row each, without a line end after the last.
-std::string seat_table(const std::vector<RankSeat>& seats);
 
 }  // namespace vitrail

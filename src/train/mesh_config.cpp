@@ -38,12 +38,13 @@ std::string mesh_text(int64_t dp, int64_t tp, int64_t sp, int64_t pp) {
          (pp > 1 ? strf(" mesh.pp=%lld", static_cast<long long>(pp)) : std::string());
 }
 
-// The meshes of `world` ranks that differ least from what was asked for.
-std::string nearest_meshes(const MeshConfig& c, int64_t world) {
+// The meshes of `world` ranks that differ least from what was asked for and cut the heads evenly.
+std::string nearest_meshes(const MeshConfig& c, int64_t world, int64_t heads) {
   std::vector<std::pair<int64_t, std::string>> meshes;
   const auto add = [&](int64_t tp, int64_t sp, int64_t pp) {
     const int64_t model = tp * sp * pp;
     if (model > world || world % model != 0 || (c.pp == 1 && pp > 1)) return;
+    if (heads % (tp * sp) != 0) return;
     const int64_t dp = world / model;
     const int64_t away = 4 * (std::abs(tp - c.tp) + std::abs(sp - c.sp) + std::abs(pp - c.pp)) +
                          (c.dp > 0 ? std::abs(dp - c.dp) : 0);
@@ -92,7 +93,7 @@ void validate(const MeshConfig& c) {
              static_cast<long long>(c.verify_every));
 }
 
-MeshConfig resolved(MeshConfig c, int world) {
+MeshConfig resolved(MeshConfig c, int world, const std::function<int64_t()>& heads) {
   validate(c);
   const int64_t model = c.tp * c.sp * c.pp;
   const int64_t dp = c.dp > 0 ? c.dp : world / model;
@@ -101,7 +102,7 @@ MeshConfig resolved(MeshConfig c, int world) {
                 strf("mesh.dp %lld x mesh.tp %lld x mesh.sp %lld%s does not make the %d ranks of this run",
                      static_cast<long long>(c.dp), static_cast<long long>(c.tp), static_cast<long long>(c.sp),
                      c.pp > 1 ? strf(" x mesh.pp %lld", static_cast<long long>(c.pp)).c_str() : "", world),
-                nearest_meshes(c, world));
+                nearest_meshes(c, world, heads ? heads() : 0));
   c.dp = dp;
   return c;
 }
@@ -119,6 +120,19 @@ std::string needless_text(const MeshConfig& c) {
   if (c.accumulate == KeptSums::kWhole && (c.zero < 2 || c.dp == 1))
     needless.emplace_back("mesh.accumulate=whole needs mesh.zero 2 or 3 and mesh.dp above 1");
   return needless.empty() ? "" : "no effect here: " + join(needless, ", ");
+}
+
+// Ranks that make the whole update each wait for the memory that they share. Whoever compares replicas keeps
+// them: pieces have none.
+std::string update_advice(const MeshConfig& c, int sharing) {
+  constexpr int kMany = 4;
+  if (c.dp < kMany || sharing < kMany || c.zero > 0 || c.verify_every > 0 || c.offload != Offload::kNone)
+    return {};
+  return strf(
+      "each of %lld ranks makes the whole update; mesh.zero=1 shares it out, which is faster where they "
+      "share "
+      "a host's memory",
+      static_cast<long long>(c.dp));
 }
 
 namespace {
@@ -209,9 +223,11 @@ void take_mesh(const std::string& text, MeshConfig& mesh) {
       *field = *number;
     else if (key == "tokens_on_tp" && number)
       mesh.tokens_on_tp = *number != 0;
+    else if (key == "bind" && number)
+      mesh.bind = *number != 0;
     else
       throw Error(ErrorKind::kUsage, strf("--mesh holds %s", quoted(part).c_str()),
-                  "--mesh dp=4,tp=2 with any of dp, tp, sp, pp, zero and tokens_on_tp");
+                  "--mesh dp=4,tp=2 with any of dp, tp, sp, pp, zero, tokens_on_tp and bind");
   }
 }
 

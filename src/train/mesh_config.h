@@ -2,6 +2,8 @@
 // communicator.
 #pragma once
 
+#include <functional>
+
 #include "base/enum_names.h"
 #include "data/sample_source.h"
 #include "passes/distribute.h"
@@ -37,6 +39,7 @@ struct MeshConfig {
   MeshTransport transport = MeshTransport::kAuto;
   Offload offload = Offload::kNone;
   int64_t verify_every = 0;
+  bool bind = true;
 
   template <typename Self, typename V>
   static void fields(Self& c, V&& v) {
@@ -74,6 +77,9 @@ struct MeshConfig {
     v("verify_every", c.verify_every,
       "updates between comparisons of what several ranks hold alike, and before every checkpoint; ranks that "
       "differ send the run back to the last that agreed; 0: none");
+    v("bind", c.bind,
+      "ranks on processors have cores of their own, where these are enough for the threads of all and their "
+      "launcher gave them none; false: the system moves them");
   }
 };
 
@@ -86,11 +92,14 @@ void take_mesh(const std::string& text, MeshConfig& mesh);
 void validate(const MeshConfig& config);
 
 // Returns the config with dp filled in; throws Error(kConfig) with all numbers and the meshes that fit when
-// its product is not the number of ranks.
-MeshConfig resolved(MeshConfig config, int world);
+// its product is not the number of ranks. `heads`, asked only then, are the model's, which must be cut
+// evenly; 0: not known.
+MeshConfig resolved(MeshConfig config, int world, const std::function<int64_t()>& heads = {});
 Mesh mesh_of(const MeshConfig& config, int rank);
 // Names the settings that a mesh with all its sizes has nothing for; empty: none.
 std::string needless_text(const MeshConfig& config);
+// Returns what would make the update of so many ranks on the processors of one host faster; empty: nothing.
+std::string update_advice(const MeshConfig& config, int sharing);
 // The stages of a pipeline of `accumulation` micro-batches; throws Error(kConfig) when the model's blocks do
 // not make as many, or something else of the settings does not go with a pipeline.
 StageOptions stages_of(const MeshConfig& config, int64_t accumulation, int64_t blocks);

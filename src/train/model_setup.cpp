@@ -129,6 +129,17 @@ void fit_head(PreparedModel& model, const std::vector<std::string>& classes) {
 
 }  // namespace
 
+int64_t heads_of(const ModelSettings& settings) {
+  if (settings.given.contains("heads") || (settings.init.empty() && settings.arch.empty()))
+    return settings.fields.heads;
+  try {
+    return settings.init.empty() ? find_architecture(settings.arch).config.heads
+                                 : open_model(settings.init, {.arch = settings.arch})->card().config.heads;
+  } catch (const Error&) {
+    return 0;  // what is wrong with it is told when the model is prepared
+  }
+}
+
 std::unique_ptr<PreparedModel> prepare_model(const ModelSettings& settings, uint64_t seed,
                                              const std::vector<std::string>& classes, ScoreKind scores,
                                              const LoraConfig& lora) {

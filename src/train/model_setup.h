@@ -29,6 +29,9 @@ std::unique_ptr<PreparedModel> prepare_model(const ModelSettings& settings, uint
                                              const std::vector<std::string>& classes, ScoreKind scores,
                                              const LoraConfig& lora = {});
 
+// Returns the heads of the model that the settings describe; 0 where its files cannot be read.
+int64_t heads_of(const ModelSettings& settings);
+
 // Returns all parameters of a step: the model's and its adapters'.
 std::vector<ParamSpec> step_params(const VitConfig& config, const LoraConfig& lora);
 

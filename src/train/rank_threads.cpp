@@ -3,6 +3,7 @@
 #include <mutex>
 #include <thread>
 
+#include "base/cores.h"
 #include "base/error.h"
 #include "runtime/slow_device.h"
 #include "train/device_transport.h"
@@ -72,6 +73,17 @@ class Attached {
   Communicator* world_;
 };
 
+// The cores that a rank's threads are bound to; none: they are not bound. All ranks must call it.
+std::vector<int> own_cores(MeshCommunicators& ranks, const DeviceInfo& device, bool bind) {
+  if (!bind || ranks.mesh().world() == 1) return {};
+  std::vector<RankSeat> seats;
+  for (const std::string& text : from_all(ranks.world(), seat_here(ranks.mesh(), device).text()))
+    seats.push_back(RankSeat::from(text));
+  share_cores(seats);
+  const std::vector<int>& cores = seats[static_cast<size_t>(ranks.mesh().rank)].cores;
+  return cores == allowed_cores() ? std::vector<int>() : cores;
+}
+
 }  // namespace
 
 void run_ranks(LocalRanks ranks, const std::function<void(RankContext&)>& body) {
@@ -85,6 +97,7 @@ void run_ranks(LocalRanks ranks, const std::function<void(RankContext&)>& body) 
     try {
       partners = std::make_unique<MeshCommunicators>(std::move(world), mesh_of(ranks.mesh, rank));
       const DeviceInfo info = ranks.device(static_cast<int>(local));
+      const BoundThread bound(own_cores(*partners, info, ranks.mesh.bind));
       const char* const slow = ranks.variables ? ranks.variables(kSlowVariable) : nullptr;
       RankContext context(info, open_rank_device(info, rank, slow), ranks.seed);
       context.ranks = size > 1 ? partners.get() : nullptr;

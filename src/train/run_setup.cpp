@@ -1,8 +1,7 @@
 #include "train/run_setup.h"
 
-#include <thread>
-
 #include "base/checked.h"
+#include "base/cores.h"
 #include "data/image_form.h"
 #include "plan/devices.h"
 #include "train/balance.h"
@@ -264,7 +263,7 @@ RunSetup set_up(const TrainConfig& given, const DeviceInfo& device, RankPlace pl
   const HostRank seat{.sharing = place.sharing, .overlapping = place.overlapping};
   if (workers == 0 && place.sharing > 1)
     workers = std::clamp<int64_t>(seat.threads() * same / 2, 1,
-                                  std::max<int64_t>(1, std::thread::hardware_concurrency() / 2));
+                                  std::max<int64_t>(1, std::ssize(allowed_cores()) / 2));
   setup.data = open_data(setup.config.data);
   setup.model =
       prepare_model(setup.config.model, static_cast<uint64_t>(setup.config.train.seed),
@@ -288,6 +287,8 @@ RunSetup set_up(const TrainConfig& given, const DeviceInfo& device, RankPlace pl
              "train.epochs is %lld: more steps than can be counted", static_cast<long long>(run.epochs));
   setup.total_steps = run.steps > 0 ? run.steps : static_cast<int64_t>(*product);
   describe(setup);
+  const std::string advice = device.shares_host_memory ? update_advice(setup.config.mesh, place.sharing) : "";
+  if (!advice.empty()) setup.notes.push_back(advice);
   return setup;
 }
 

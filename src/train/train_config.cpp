@@ -6,6 +6,7 @@
 #include "base/text.h"
 #include "io/config_json.h"
 #include "train/balance.h"
+#include "train/model_setup.h"
 
 namespace vitrail {
 
@@ -158,7 +159,7 @@ void require_utf8(const TrainConfig& config) {
 }
 
 TrainConfig resolved(TrainConfig config, int world) {
-  config.mesh = resolved(config.mesh, world);
+  config.mesh = resolved(config.mesh, world, [&] { return heads_of(config.model); });
   const Balance balance = parse_balance(config.mesh.balance);
   config.mesh.balance = balance.texts();
   resolve_batch(config.train, config.mesh.dp,

@@ -4,6 +4,7 @@
 #include <iterator>
 #include <sstream>
 
+#include "base/cores.h"
 #include "base/error.h"
 #include "base/process_mark.h"
 
@@ -15,7 +16,7 @@ namespace {
 // its cores.
 int overlapping_ranks(Communicator& all, const HostPlace& place) {
   std::string mine = ProcessMark::current().host + "\n";
-  for (const int core : cores_here()) mine += std::to_string(core) + " ";
+  for (const int core : allowed_cores()) mine += std::to_string(core) + " ";
   const std::string host = mine.substr(0, mine.find('\n') + 1);
   std::vector<std::vector<int>> cores;
   size_t own = 0;
@@ -66,18 +67,16 @@ std::string world_text(const World& world, const MeshConfig& mesh) {
 }
 
 std::vector<RankSeat> seats_of(World& world, const MeshConfig& mesh,
-                               const std::function<DeviceInfo(int local)>& device, const std::string& cores) {
+                               const std::function<DeviceInfo(int local)>& device) {
   std::vector<RankSeat> seats;
-  for (size_t i = 0; i < world.ranks.size(); ++i) {
-    const int rank = world.ranks[i]->rank();
-    const DeviceInfo info = device(static_cast<int>(i));
-    seats.push_back({rank, ProcessMark::current().host, info.name, info.threads,
-                     coordinates_of(mesh_of(mesh, rank)), cores});
+  for (size_t i = 0; i < world.ranks.size(); ++i)
+    seats.push_back(seat_here(mesh_of(mesh, world.ranks[i]->rank()), device(static_cast<int>(i))));
+  if (std::string_view(world.transport) == "mpi") {
+    const std::vector<std::string> all = from_all(*world.ranks[0], seats[0].text());
+    seats.clear();
+    for (const std::string& text : all) seats.push_back(RankSeat::from(text));
   }
-  if (std::string_view(world.transport) != "mpi") return seats;
-  const std::vector<std::string> all = from_all(*world.ranks[0], seats[0].text());
-  seats.clear();
-  for (const std::string& text : all) seats.push_back(RankSeat::from(text));
+  if (mesh.bind) share_cores(seats);
   return seats;
 }
 

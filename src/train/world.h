@@ -13,6 +13,7 @@
 #include "runtime/rank_context.h"
 #include "train/agreement.h"
 #include "train/mesh_config.h"
+#include "train/rank_seat.h"
 
 namespace vitrail {
 
@@ -39,9 +40,9 @@ World open_world(const WorldRequest& request);
 
 // Returns "4 ranks (threads): dp=2 tp=2, all on this host".
 std::string world_text(const World& world, const MeshConfig& mesh);
-// Returns a row for every rank of the run, gathered from all processes; `cores` are those of this one.
+// Returns a row for every rank of the run, gathered from all processes, with the cores that it is bound to.
 std::vector<RankSeat> seats_of(World& world, const MeshConfig& mesh,
-                               const std::function<DeviceInfo(int local)>& device, const std::string& cores);
+                               const std::function<DeviceInfo(int local)>& device);
 
 // Throws Error(kConfig) when ranks of other processes run another program, or were given another config.
 void require_same_run(World& world, const Json& config, const std::string& program);

@@ -31,6 +31,11 @@ def needs_nodes(_):
     return f"not installed: {' '.join(missing)}" if missing else ""
 
 
+def needs_shim(chaos):
+    shim = Path(chaos.vitrail).parent / "tests/faults/libfault_shim.so"
+    return needs_nodes(chaos) or ("" if shim.exists() else f"{shim} is not built")
+
+
 def needs_netem(chaos):
     """Delay and reordering need a kernel with netem."""
     if why := needs_nodes(chaos):
@@ -147,12 +152,14 @@ def bar_one_rank(chaos, draw):
     """Its view of the checkpoints' folder is read-only for a while; the other rank may write."""
     rank, words = draw.randrange(2), ("--set", "train.steps=200")
     job = Job(chaos, "d6-ro", [*words, ":", "-n", "1", "unshare", "--mount", chaos.vitrail, "train", "--config", chaos.config, "--out",
-                               str(chaos.work / f"d6-ro-{chaos.count + 1}"), "--threads", "1", "--deadline", "3", *words],
+                               "FOLDER", "--threads", "1", "--deadline", "3", *words],
               start=(*MPIRUN, "-n", "1", "unshare", "--mount"))
     job.await_step()
     folder = job.folder / "checkpoints"
     enter = ["nsenter", "--target", str(job.ranks()[rank]), "--mount"]
-    subprocess.run([*enter, "sh", "-c", 'mount --bind "$0" "$0" && mount -o remount,bind,ro "$0"', str(folder)], check=True)
+    # Refused while a file there is open for writing.
+    subprocess.run([*enter, "sh", "-c", 'mount --bind "$0" "$0" && until mount -o remount,bind,ro "$0"; do sleep 0.02; done',
+                    str(folder)], check=True, timeout=60)
     job.await_that(lambda: job.events("write_failed"), "write_failed", 60)
     subprocess.run([*enter, "umount", "--lazy", str(folder)], check=False)
     return rank, job, words
@@ -171,6 +178,8 @@ def fill_the_disk(chaos, draw):
 
 
 def fail_to_save(chaos, kind, draw):
+    if kind == "no room for one rank":
+        return chaos.no_room(str(Path(chaos.vitrail).parent / "tests/faults/libfault_shim.so"), draw.randrange(2))
     rank, job, words = (bar_one_rank if kind == "read-only for one rank" else fill_the_disk)(chaos, draw)
     job.wait(240).expect(0, last=False).expect_nobody()
     compare(job.folder, chaos.reference(*words))
@@ -319,7 +328,7 @@ ROWS = [
     Row("D4-delay", "delay and reordering", "slower, bit-equal", 20, 1, worsen_the_link, ("delay",), needs_netem),
     Row("D5", "a link that is down 1 s in 10", "bit-equal, or a clean end", 20, 1, flap, ("flaps",), needs_nodes),
     Row("D6", "a disk that cannot be written at a save", "nobody commits, all go on, told once, bit-equal", 40, 4, fail_to_save,
-        ("read-only for one rank", "full"), needs_nodes),
+        ("read-only for one rank", "full", "no room for one rank"), needs_shim),
     Row("D7", "a rank with another program, config, seed or data", "refused, the difference named", 20, 4, start_mixed,
         ("config", "seed", "data", "program")),
     Row("D8", "data that ranks cannot share evenly", "counted, losses of one rank; what differs is refused", 40, 4, uneven_data,

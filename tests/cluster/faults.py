@@ -1,14 +1,16 @@
 #!/usr/bin/env python3
 """Kills, stops and misleads ranks of small training runs, and checks how each job ends.
 
-faults.py VITRAIL CONFIG [--runs N] [--jobs N] [--only WORD] [--share I/N]
+faults.py VITRAIL CONFIG [--shim LIBRARY] [--runs N] [--jobs N] [--only WORD] [--share I/N]
 
 Every case starts `vitrail launch` (or mpirun) with two ranks and a deadline of 3 s. A rank is made to die in a phase by
 VITRAIL_TEST_FAULT, whose marker file is written a quarter of a second before. Then: the exit code is the one that
 docs/parallel.md promises, the last line names rank, host, phase and error, no process is left, and the job has ended
 within its deadline. A run that is started again ends with the weights of an undisturbed one, bit for bit.
+The file system of one rank alone is full for --shim, libfault_shim.so; without it that case is left out.
 VITRAIL_TEST_LONG in the environment makes ten runs of each case. Prints one JSON object; 0 when all held."""
 import argparse
+import errno
 import json
 import os
 import signal
@@ -24,6 +26,7 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parent))
 from jobs import DEADLINE, ENDLESS, HOST, Bench, Broken, Job, compare, processes  # noqa: E402
+from kill_train import check_complete  # noqa: E402
 
 PHASES = ["init", "forward", "reduction", "evaluation", "save"]
 
@@ -113,6 +116,23 @@ class RankFaults(Bench):
         job = Job(self, "vain", ENDLESS, "1:init:0:kill", start=("launch", "-n", "2", "--max-restarts", "5")).wait(90)
         job.expect(137, "gave up after 2 restarts without a step", "rank 1 on").expect_nobody()
 
+    def no_room(self, shim, rank):
+        """Writes of one rank to its checkpoints fail for a while, as on a disk of its own that is full."""
+        barred = ["env", f"LD_PRELOAD={shim}", "FAULT_ROOT=FOLDER/checkpoints", "FAULT_CLASS=write", "FAULT_AT=1500",
+                  "FAULT_FOR=9", f"FAULT_ACTION={errno.ENOSPC}"]
+        first, second = (barred, []) if rank == 0 else ([], barred)
+        job = Job(self, "no-room", [":", "-n", "1", *second, self.vitrail, "train", "--config", self.config, "--out", "FOLDER",
+                                    "--threads", "1", "--deadline", str(DEADLINE)],
+                  start=("mpirun", "--oversubscribe", "--bind-to", "none", "-n", "1", *first)).wait(120)
+        job.expect(0, last=False).expect_nobody()
+        said = [event for event in job.events("write_failed") if "checkpoint" in event["text"]]
+        if not said or not all(f"rank {rank}: " in event["text"] and "No space left" in event["text"] for event in said):
+            raise Broken(f"{job.folder.name}: rank {rank} had no room, and the log has {said}")
+        if len({event["step"] for event in said}) != len(said):
+            raise Broken(f"{job.folder.name}: a failed save was told more than once: {said}")
+        check_complete(job.folder)
+        compare(job.folder, self.reference())
+
     def asked_to_stop(self, start):
         job = Job(self, "asked", ENDLESS, start=start)
         job.await_step()
@@ -139,7 +159,7 @@ class RankFaults(Bench):
         job.expect(64, "train.steps is 41 on rank 1 and 40 on rank 0", last=False).expect_nobody()
 
 
-def cases(bench, long):
+def cases(bench, long, shim):
     for rank in (0, 1):
         for phase in PHASES:
             yield f"kill -9 of rank {rank} in {phase}", bench.killed, (phase, rank)
@@ -155,6 +175,8 @@ def cases(bench, long):
     yield "a rank throws", bench.throws, (mpi,)
     yield "a rank thread throws", bench.throws, (threads,)
     yield "a rank never comes", bench.absent, ()
+    for rank in (0, 1) if shim else ():
+        yield f"no room on the disk of rank {rank}", bench.no_room, (shim, rank)
     yield "port taken", bench.port_taken, ()
     for phase in PHASES[1:] if long else ["forward"]:
         yield f"restarted after a death in {phase}", bench.restarted, (phase, 1)
@@ -169,6 +191,7 @@ def main():
     parser = argparse.ArgumentParser()
     parser.add_argument("vitrail")
     parser.add_argument("config")
+    parser.add_argument("--shim", type=os.path.abspath)
     parser.add_argument("--runs", type=int, default=1)
     parser.add_argument("--jobs", type=int, default=2)
     parser.add_argument("--only", default="")
@@ -188,7 +211,7 @@ def main():
     with tempfile.TemporaryDirectory() as work:
         bench = RankFaults(os.path.abspath(args.vitrail), os.path.abspath(args.config), Path(work))
         first, shares = map(int, args.share.split("/"))
-        todo = [case for case in cases(bench, long) if args.only in case[0]][first::shares] * runs
+        todo = [case for case in cases(bench, long, args.shim) if args.only in case[0]][first::shares] * runs
         with ThreadPoolExecutor(args.jobs) as pool:
             list(pool.map(attempt, todo))
     found = {case: {"runs": len(all), "median": sorted(all)[len(all) // 2], "most": max(all)}

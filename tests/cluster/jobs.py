@@ -39,7 +39,7 @@ def processes(word):
 
 
 class Job:
-    """One start of a job, ended or not."""
+    """One start of a job, ended or not. FOLDER in its words is that of the run."""
 
     def __init__(self, bench, name, words=(), fault=None, deadline=DEADLINE, start=("launch", "-n", "2", "--mpirun"),
                  in_folder=None, **extra):
@@ -57,6 +57,7 @@ class Job:
             command = [bench.vitrail, *start, *command]
         else:
             command = [*start, bench.vitrail, *command]
+        command = [word.replace("FOLDER", str(self.folder)) for word in command]
         self.started = time.time()
         self.process = subprocess.Popen(command, stderr=self.log, stdout=subprocess.DEVNULL, env=environment,
                                         stdin=subprocess.DEVNULL)

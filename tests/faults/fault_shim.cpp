@@ -3,6 +3,7 @@
 //
 // FAULT_ROOT    watched folder                   FAULT_CLASS   open write fsync close rename mkdir symlink
 // FAULT_AT      which call of the class, from 1                unlink, or any; or read, which any leaves out
+// FAULT_FOR     how many from there on; 1
 // FAULT_COUNT   file for the count of calls      FAULT_ACTION  kill, torn (half a write, then kill), short
 // FAULT_LOG     file for the calls themselves                  (half a write), or an errno as a number
 // FAULT_NO_SWAP set: folders cannot be swapped, as on NFS
@@ -30,7 +31,7 @@ struct Watched {
 
 struct State {
   std::string root, cls, action;
-  long at = 0, count = 0;
+  long at = 0, lasting = 1, count = 0;
   int log = -1;
   const char* count_file = nullptr;
   Watched fds[kMaxFd];
@@ -53,6 +54,7 @@ State& state() {
     made->cls = setting("FAULT_CLASS");
     made->action = setting("FAULT_ACTION");
     made->at = std::atol(setting("FAULT_AT"));
+    if (*setting("FAULT_FOR")) made->lasting = std::atol(setting("FAULT_FOR"));
     if (*setting("FAULT_COUNT")) made->count_file = setting("FAULT_COUNT");
     if (*setting("FAULT_LOG"))
       made->log = next<int(const char*, int, ...)>("open")(setting("FAULT_LOG"),
@@ -93,12 +95,13 @@ void note(const std::string& line, const void* data = nullptr, size_t size = 0) 
   raw_write(state().log, text.data(), text.size());
 }
 
-// Whether this call is the chosen one. Kills here when that is the action.
+// Whether this call is a chosen one. Kills here when that is the action.
 bool chosen(const char* cls) {
   State& s = state();
   const bool any = s.cls == "any" && std::strcmp(cls, "read") != 0;
   if (!any && s.cls != cls) return false;
-  if (++s.count != s.at) return false;
+  ++s.count;
+  if (s.count < s.at || s.count >= s.at + s.lasting) return false;
   if (s.action == "kill") ::raise(SIGKILL);
   return true;
 }

@@ -22,8 +22,8 @@ std::vector<PipelineShape> shapes() {
         list.push_back({schedule, stages, 1, micros});
   for (const int stages : {2, 3, 4})
     for (const int chunks : {1, 2, 3})
-      for (const int64_t groups : {1, 2, 5})
-        list.push_back({PipelineSchedule::kInterleaved, stages, chunks, groups * stages});
+      for (const int64_t micros : {1, 2, 3, 4, 5, 6, 7, 8, 11, 15, 16, 20})
+        list.push_back({PipelineSchedule::kInterleaved, stages, chunks, micros});
   return list;
 }
 
@@ -90,7 +90,9 @@ TEST(PipelineTurns, KeepsAsManyMicroBatchesAsTheScheduleSays) {
         EXPECT_EQ(most, std::min<int64_t>(s.micros, s.stages - stage));
       }
       if (s.schedule == PipelineSchedule::kInterleaved) {
-        EXPECT_LE(most, 2 * (s.stages - stage - 1) + (s.chunks - 1) * s.stages + 1);
+        const int64_t groups = std::max<int64_t>(1, s.micros / s.stages),
+                      largest = (s.micros + groups - 1) / groups;
+        EXPECT_LE(most, 2 * (s.stages - stage - 1) + (s.chunks - 1) * largest + 1);
       }
     }
 }
@@ -99,7 +101,13 @@ TEST(PipelineTurns, BubblesAreTheKnownOnes) {
   for (const PipelineShape& s : shapes()) {
     SCOPED_TRACE(text_of(s));
     const double filled = static_cast<double>(s.micros * s.chunks), fill = s.stages - 1;
-    EXPECT_NEAR(bubble_of(pipeline_turns(s), s.stages), fill / (filled + fill), 1e-12);
+    const double bubble = bubble_of(pipeline_turns(s), s.stages), known = fill / (filled + fill);
+    // Chunks wait for each other where not every stage has a micro-batch.
+    if (s.chunks > 1 && s.micros < s.stages) {
+      EXPECT_GE(bubble, known - 1e-12);
+    } else {
+      EXPECT_NEAR(bubble, known, 1e-12);
+    }
   }
 }
 
@@ -178,8 +186,32 @@ TEST(PipelineTurns, StagesNeverWaitForEachOtherInACircle) {
 }
 
 TEST(PipelineTurns, RefusesNumbersThatDoNotFit) {
-  EXPECT_THROW(pipeline_turns({PipelineSchedule::kInterleaved, 4, 2, 6}), Error);
+  EXPECT_THROW(pipeline_turns({PipelineSchedule::kGpipe, 4, 2, 6}), Error);
   EXPECT_THROW(pipeline_turns({PipelineSchedule::k1F1B, 4, 2, 8}), Error);
+}
+
+// Eight micro-batches of three stages are two groups of four, and the stages wait no longer than they must.
+TEST(PipelineTurns, GroupsThatDoNotDivideAreLarger) {
+  const PipelineShape s{PipelineSchedule::kInterleaved, 3, 2, 8};
+  std::vector<std::pair<int64_t, int>> forward;
+  for (const PipelineTurn& turn : turns_of(pipeline_turns(s), 2))
+    if (!turn.backward) forward.emplace_back(turn.micro, turn.chunk / s.stages);
+  EXPECT_EQ(forward, (std::vector<std::pair<int64_t, int>>{{0, 0},
+                                                           {1, 0},
+                                                           {2, 0},
+                                                           {3, 0},
+                                                           {0, 1},
+                                                           {1, 1},
+                                                           {2, 1},
+                                                           {3, 1},
+                                                           {4, 0},
+                                                           {5, 0},
+                                                           {6, 0},
+                                                           {7, 0},
+                                                           {4, 1},
+                                                           {5, 1},
+                                                           {6, 1},
+                                                           {7, 1}}));
 }
 
 TEST(PipelineTurns, PrintsALineAStage) {

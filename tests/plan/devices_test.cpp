@@ -10,6 +10,7 @@
 #include "plan/kernel_choice.h"
 #include "plan/largest_batch.h"
 
+#include "base/cores.h"
 #include "base/error.h"
 
 namespace vitrail {
@@ -42,7 +43,7 @@ TEST(DevicesOfRanks, ABoundRankHasItsCoresAlone) {
   const auto threads = [](int sharing, int overlapping) {
     return device_of_rank("cpu", "cpu", 0, "", {.sharing = sharing, .overlapping = overlapping}).threads;
   };
-  const auto all = static_cast<int>(cores_here().size());
+  const auto all = static_cast<int>(allowed_cores().size());
   ASSERT_GT(all, 0);
   if (threads(1, 1) < all) GTEST_SKIP() << "a container's quota leaves less than the cores";
   EXPECT_EQ(threads(1, 1), all);

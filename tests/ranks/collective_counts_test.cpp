@@ -88,7 +88,8 @@ TEST(CollectiveCounts, UlyssesExchangesFourTimesABlock) {
 }
 
 TEST(CollectiveCounts, Zero3GathersTwiceAndScattersOnceABlock) {
-  for (const Recompute level : {Recompute::kNone, Recompute::kMlp, Recompute::kBlock, Recompute::kCheap}) {
+  for (const Recompute level :
+       {Recompute::kNone, Recompute::kNorms, Recompute::kCheap, Recompute::kMlp, Recompute::kBlock}) {
     StepConfig step = step_of({4, 1, 1}, 3);
     step.recompute.level = level;
     // Four blocks, and what is before and behind them; the gradients of what is before need no weights.

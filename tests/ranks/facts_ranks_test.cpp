@@ -193,9 +193,9 @@ TEST(RankFacts, MistakesInTheMeshCreateNoFolder) {
 }
 
 TEST(RankTable, HasTheCores) {
-  const RankSeat seat{1, "host", "cpu", 2, "dp=1", "0-3,8"};
+  const RankSeat seat{1, "host", "cpu", 2, "dp=1", {0, 1, 2, 3, 8}};
   const RankSeat read = RankSeat::from(seat.text());
-  EXPECT_EQ(read.cores, "0-3,8");
+  EXPECT_EQ(read.cores, seat.cores);
   EXPECT_EQ(read.mesh, "dp=1");
   const std::string table = seat_table({seat});
   EXPECT_NE(table.find("cores"), std::string::npos) << table;

@@ -19,6 +19,9 @@ void recompute_blocks(StepConfig& step) {
 void recompute_mlps(StepConfig& step) {
   step.recompute = {Recompute::kMlp, 1};
 }
+void recompute_norms(StepConfig& step) {
+  step.recompute = {Recompute::kNorms, 1};
+}
 void recompute_cheap(StepConfig& step) {
   step.recompute = {Recompute::kCheap, 1};
 }
@@ -142,6 +145,10 @@ std::vector<MeshCase> narrow_cases() {
       {"tp2_tokens_cheap_recomputed", {1, 2, 1}, both(tokens_on_tp, recompute_cheap)},
       {"sp2_cheap_recomputed", {1, 1, 2}, recompute_cheap},
       {"sp2_all_parts_cheap_recomputed", {1, 1, 2}, recompute_cheap, 1, kAllParts},
+      {"dp2_norms_recomputed", {2, 1, 1}, recompute_norms},
+      {"zero3_dp3_norms_recomputed", {3, 1, 1}, both(zero(3), recompute_norms)},
+      {"tp2_tokens_norms_recomputed", {1, 2, 1}, both(tokens_on_tp, recompute_norms)},
+      {"sp2_all_parts_norms_recomputed", {1, 1, 2}, recompute_norms, 1, kAllParts},
   };
 }
 
@@ -217,6 +224,7 @@ std::vector<MeshCase> joined_cases() {
       {"pp3_lora", {1, 1, 1, 3}, one, 6, kDeepLora},
       {"pp3_all_parts", {1, 1, 1, 3}, parts, 6, kDeepParts},
       {"pp3_recomputed", {1, 1, 1, 3}, both(parts, recompute_mlps), 3, kDeep},
+      {"pp2_norms_recomputed", {1, 1, 1, 2}, both(one, recompute_norms), 4, kDeep},
       {"pp3_named", {1, 1, 1, 3}, scheduled(PipelineSchedule::k1F1B, 1, {1, 10}), 4, kDeep},
       {"pp4_two_micro_batches", {1, 1, 1, 4}, one, 2, kDeep},
       {"pp4_one_micro_batch", {1, 1, 1, 4}, gpipe, 1, kDeep},
@@ -238,7 +246,6 @@ std::vector<MeshCase> pipeline_cases(bool all) {
     for (const int64_t micros : {4, 8, 16})
       for (const auto& [name, schedule, chunks] : schedules)
         for (const Mesh3& beside : {Mesh3{1, 1, 1}, Mesh3{2, 1, 1}, Mesh3{1, 2, 1}}) {
-          if (chunks > 1 && micros % stages != 0) continue;
           if (!all && row++ % 7 != 0) continue;
           const std::string more = beside[0] > 1 ? "_dp2" : beside[1] > 1 ? "_tp2" : "";
           cases.push_back({"pp" + std::to_string(stages) + "_m" + std::to_string(micros) + "_" + name + more,
@@ -267,6 +274,7 @@ std::vector<MeshCase> wide_cases(bool all) {
     add(s, first, "_mlps_recomputed", recompute_mlps, kWide, 1);
     add(s, first, "_blocks_recomputed", recompute_blocks, kWide, 1);
     add(s, first, "_cheap_recomputed", recompute_cheap, kWide, 1);
+    add(s, first, "_norms_recomputed", recompute_norms, kWide, 1);
     add(s, first, "_lora", {}, kWideLora, 1);
   }
   const std::set<std::string> covering = {"dp_dp3_lamb", "zero3_dp2_accumulated", "tp_tp4_lamb",

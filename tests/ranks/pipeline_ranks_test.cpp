@@ -137,12 +137,6 @@ TEST(PipelineRanks, RefusesWhatDoesNotFit) {
   const Refusal refusals[] = {
       {"8 stages (mesh.pp x mesh.virtual_stages) for 4 blocks", [](TrainConfig& c) { c.mesh.pp = 8; },
        "mesh.pp=4 with mesh.virtual_stages=1"},
-      {"no multiple of 2",
-       [](TrainConfig& c) {
-         c.mesh.pp = c.mesh.virtual_stages = 2, c.mesh.schedule = PipelineSchedule::kInterleaved;
-         c.train.accumulation = 3;
-       },
-       "train.accumulation=4"},
       {"mesh.schedule=interleaved several", [](TrainConfig& c) { c.mesh.pp = c.mesh.virtual_stages = 2; }},
       {"mesh.pp is 1", [](TrainConfig& c) { c.mesh.stages = {"blocks.1"}; }},
       {"mesh.stages names 2 blocks; expected 1",

@@ -77,8 +77,8 @@ void draw_step(Draw& draw, const Choices& choices, const MeshSizes& mesh, StepCo
   step.precision.residual = draw.of<int>({0, 1}) ? step.precision.compute : DType::kF32;
   step.optim.name = draw.of(optimizer_names());
   step.optim.moment_dtype = draw.of<MomentDType>({MomentDType::kMaster, MomentDType::kBF16});
-  step.recompute.level =
-      draw.of<Recompute>({Recompute::kNone, Recompute::kCheap, Recompute::kMlp, Recompute::kBlock});
+  step.recompute.level = draw.of<Recompute>(
+      {Recompute::kNone, Recompute::kNorms, Recompute::kCheap, Recompute::kMlp, Recompute::kBlock});
   // A pipeline keeps gradients and parameters whole.
   if (mesh[0] > 1) step.zero = draw.of<int>(mesh[3] > 1 ? std::vector{0, 1} : std::vector{0, 1, 2, 3});
   step.whole_sums = step.zero >= 2 && draw.of<int>({0, 1}) == 1;

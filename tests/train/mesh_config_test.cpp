@@ -6,6 +6,7 @@
 #include <functional>
 
 #include "train/agreement.h"
+#include "train/train_config.h"
 #include "train/world.h"
 
 namespace vitrail {
@@ -107,6 +108,24 @@ TEST(MeshConfig, WhatDoesNotFitIsToldWithTheNearest) {
   EXPECT_EQ(
       eight.hint(),
       "mesh.dp=4 mesh.tp=1 mesh.sp=2, or mesh.dp=4 mesh.tp=2 mesh.sp=1, or mesh.dp=8 mesh.tp=1 mesh.sp=1");
+}
+
+// Three heads are shared by one rank or three: of six ranks, by no two.
+TEST(MeshConfig, WhatIsProposedCutsTheHeadsEvenly) {
+  const Error three = error_of([] { resolved(MeshConfig{.tp = 4}, 6, [] { return int64_t{3}; }); });
+  EXPECT_EQ(
+      three.hint(),
+      "mesh.dp=2 mesh.tp=3 mesh.sp=1, or mesh.dp=6 mesh.tp=1 mesh.sp=1, or mesh.dp=2 mesh.tp=1 mesh.sp=3");
+  TrainConfig config;
+  config.mesh.tp = 4;
+  const auto hint = [&] { return error_of([&] { resolved(config, 6); }).hint(); };
+  config.model.arch = "vit_tiny_patch16_224";
+  EXPECT_EQ(hint(), three.hint());
+  config.model.given = {"heads"}, config.model.fields.heads = 2;
+  EXPECT_TRUE(hint().starts_with("mesh.dp=3 mesh.tp=2 mesh.sp=1, or mesh.dp=6 ")) << hint();
+  config.model.given = {}, config.model.arch = "", config.model.init = "nowhere";
+  EXPECT_TRUE(hint().starts_with("mesh.dp=2 mesh.tp=3 mesh.sp=1, or mesh.dp=1 mesh.tp=3 mesh.sp=2"))
+      << hint();
 }
 
 TEST(MeshConfig, NeedlessSettingsAreNamed) {
@@ -211,14 +230,15 @@ TEST(WorldText, SaysWhoIsWhere) {
 }
 
 TEST(WorldText, ASeatTravelsWhole) {
-  const RankSeat seat{3, "host", "a device", 7, "dp=1 tp=1", "0-3,8"};
+  const RankSeat seat{3, "host", "a device", 7, "dp=1 tp=1", {0, 1, 2, 3, 8}, false};
   const RankSeat read = RankSeat::from(seat.text());
   EXPECT_EQ(read.rank, 3);
   EXPECT_EQ(read.host, "host");
   EXPECT_EQ(read.device, "a device");
   EXPECT_EQ(read.threads, 7);
   EXPECT_EQ(read.mesh, "dp=1 tp=1");
-  EXPECT_EQ(read.cores, "0-3,8");
+  EXPECT_EQ(read.cores, seat.cores);
+  EXPECT_FALSE(read.computes_there);
   const std::string table = seat_table({seat});
   EXPECT_NE(table.find("3  host  a device        7  0-3,8  dp=1 tp=1"), std::string::npos) << table;
   EXPECT_FALSE(table.ends_with('\n'));

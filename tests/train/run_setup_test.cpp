@@ -152,6 +152,23 @@ TEST(RunNotes, WhatDoesNotDivideIsTold) {
   EXPECT_EQ(one.find("leaves out"), std::string::npos) << "of ranks alone: " << one;
 }
 
+TEST(RunNotes, ManyRanksOfAHostAreToldToShareTheUpdate) {
+  const auto advises = [](const Change& change, int ranks) {
+    const std::string notes = notes_of(
+        [&](TrainConfig& c) {
+          c.train.batch = 16;
+          change(c);
+        },
+        ranks);
+    return notes.find("mesh.zero=1 shares it out") != std::string::npos;
+  };
+  EXPECT_TRUE(advises([](TrainConfig&) {}, 4));
+  EXPECT_FALSE(advises([](TrainConfig&) {}, 3));
+  EXPECT_FALSE(advises([](TrainConfig& c) { c.mesh.tp = 2; }, 4)) << "two along dp";
+  EXPECT_FALSE(advises([](TrainConfig& c) { c.mesh.zero = 1; }, 4));
+  EXPECT_FALSE(advises([](TrainConfig& c) { c.mesh.verify_every = 5; }, 4)) << "pieces have no replicas";
+}
+
 TEST(RunNotes, SharesByHandAreToldInstead) {
   const std::string text = notes_of(
       [](TrainConfig& c) {

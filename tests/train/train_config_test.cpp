@@ -221,6 +221,7 @@ TEST(TrainConfig, WhatAResumedRunMayChange) {
                                       "mesh.tokens_on_tp",
                                       "mesh.balance",
                                       "mesh.verify_every",
+                                      "mesh.bind",
                                       "mesh.zero",
                                       "mesh.accumulate",
                                       "mesh.bucket_mb",

@@ -39,9 +39,12 @@ void Bell::wait(uint32_t heard, std::chrono::microseconds spin) const {
   rings_.wait(heard);
 }
 
+std::chrono::microseconds spin_of(int ranks, unsigned cores) {
+  return static_cast<unsigned>(ranks) <= cores ? kSpin : kCrowdedSpin;
+}
+
 World::World(int size)
-    : bells_(static_cast<size_t>(size)),
-      spin_(static_cast<unsigned>(size) < std::thread::hardware_concurrency() ? kSpin : kCrowdedSpin) {}
+    : bells_(static_cast<size_t>(size)), spin_(spin_of(size, std::thread::hardware_concurrency())) {}
 
 void World::abort(const std::string& why) {
   {

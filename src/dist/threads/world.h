@@ -23,6 +23,9 @@ class Bell {
   alignas(64) std::atomic<uint32_t> rings_{0};  // 32 bits can be waited on directly
 };
 
+// How long a rank that waits spins before it sleeps, of so many ranks on so many cores.
+std::chrono::microseconds spin_of(int ranks, unsigned cores);
+
 class World {
  public:
   explicit World(int size);

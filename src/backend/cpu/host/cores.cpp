@@ -1,11 +1,12 @@
 #include "backend/cpu/host/cores.h"
 
-#include <sched.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <cmath>
 #include <fstream>
+
+#include "base/cores.h"
 
 namespace vitrail::cpu {
 
@@ -21,15 +22,6 @@ int quota_cores() {
 }
 
 }  // namespace
-
-std::vector<int> allowed_cores() {
-  cpu_set_t set;
-  std::vector<int> cores;
-  if (sched_getaffinity(0, sizeof set, &set) != 0) return cores;
-  for (int core = 0; core < CPU_SETSIZE; ++core)
-    if (CPU_ISSET(core, &set)) cores.push_back(core);
-  return cores;
-}
 
 int usable_cores(int sharing_cores, int sharing_quota) {
   const auto allowed = static_cast<int>(allowed_cores().size());

@@ -3,14 +3,11 @@
 #pragma once
 
 #include <cstddef>
-#include <vector>
 
 namespace vitrail::cpu {
 
-// The cores that the process may run on, ascending; none where the system does not tell.
-std::vector<int> allowed_cores();
-// How many it may count on, one at least, where so many processes share those cores and so many, this one
-// among them, a container's quota.
+// How many cores the process may count on, one at least, where so many processes share those that it may run
+// on and so many, this one among them, a container's quota.
 int usable_cores(int sharing_cores = 1, int sharing_quota = 1);
 size_t physical_memory();  // bytes
 
