@@ -20,6 +20,7 @@ import json
 import os
 import random
 import shlex
+import shutil
 import statistics
 import subprocess
 import sys
@@ -43,19 +44,33 @@ def machine():
     facts = {key.strip(): value.strip() for key, value in facts.items()}
     units = [name for name, flag in (("AVX-512", "avx512f"), ("AMX", "amx_tile")) if flag in facts.get("flags", "").split()]
     words = [facts.get("model name", "unknown processor").replace("(R)", ""), f"{os.cpu_count()} cores", *units]
-    return ", ".join(words + ["no GPU" if not Path("/dev/nvidia0").exists() else "GPU"])
+    return ", ".join(words + [gpu() or "no GPU"])
+
+
+def gpu():
+    """The first GPU and its driver; nothing where there is none."""
+    if not shutil.which("nvidia-smi"):
+        return ""
+    done = subprocess.run(["nvidia-smi", "--query-gpu=name,driver_version", "--format=csv,noheader"], capture_output=True, text=True)
+    return done.stdout.splitlines()[0].replace(", ", ", driver ") if done.returncode == 0 and done.stdout else ""
+
+
+def made():
+    """Where, when and at which commit a result is made; VITRAIL_COMMIT names it where the program runs without its repository."""
+    commit = os.environ.get("VITRAIL_COMMIT") or subprocess.run(
+        ["git", "-C", str(ROOT), "rev-parse", "--short=8", "HEAD"], capture_output=True, text=True).stdout.strip()
+    return {"machine": machine(), "date": datetime.date.today().isoformat(), "commit": commit}
 
 
 def keep(name, facts, data=None):
     """Writes a file of data and what about.json says of it."""
     if data is not None:
         (DATA / name).write_text(json.dumps(data, indent=1, ensure_ascii=False) + "\n")
-    commit = subprocess.run(["git", "-C", str(ROOT), "rev-parse", "--short=8", "HEAD"], capture_output=True, text=True).stdout.strip()
     load = (data or {}).get("load", 0)
     if load > os.cpu_count() / 2 and facts.get("state") != "planned":
         facts = {"note": f"other work on the machine, load {load:.0f}: times are worth little", **facts}
     about = json.loads((DATA / "about.json").read_text())
-    about[name] = {"machine": machine(), "date": datetime.date.today().isoformat(), "commit": commit, "state": "measured", **facts}
+    about[name] = {**made(), "state": "measured", **(data or {}).get("made", {}), **facts}
     (DATA / "about.json").write_text(json.dumps(about, indent=1, ensure_ascii=False) + "\n")
 
 

@@ -180,6 +180,12 @@ def published(data, name):
     return text + ".\n"
 
 
+def sensitivity(data, name="sensitivity"):
+    rows = [[row["case"], row["of"], percent(row["error"]), percent(row["t1/n"]), f"{row['error'] / row['t1/n']:.3f}"]
+            for row in data["studies"][name]["rows"]]
+    return table(["the network file", "epochs", "mean error", "of t1/n", "error over that of t1/n"], rows)
+
+
 # Of bench/predict_ranks.py.
 def ranks(data):
     rows = [[row["case"], row["ranks"], seconds(row["predicted_s"]), seconds(row["measured_s"]),
@@ -246,5 +252,5 @@ def cnn(data):
 
 
 KINDS = {"table": plain, "curves": curves, "fits": fits, "messages": messages, "shares": shares, "accuracy": accuracy,
-         "settings": settings, "seed": seed, "seed-ratios": seed_ratios, "sweep": sweep, "published": published, "ranks": ranks,
+         "settings": settings, "seed": seed, "seed-ratios": seed_ratios, "sweep": sweep, "published": published, "sensitivity": sensitivity, "ranks": ranks,
          "steps": steps, "step-errors": step_errors, "beside": beside, "cnn": cnn, "recommended": lambda study: study["recommended"]["why"] + ".\n"}

@@ -8,7 +8,8 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent.parent
 sys.path.insert(0, str(ROOT / "bench"))
-import study  # noqa: E402: it lies in bench
+import random_memory  # noqa: E402: it lies in bench
+import study  # noqa: E402
 
 PROGRAM = """#!/usr/bin/env python3
 import json, pathlib, sys
@@ -66,6 +67,14 @@ class StudyTest(unittest.TestCase):
                     self.assertTrue(study.Table("t", spec, 0).cases)
         self.assertEqual(json.loads((ROOT / "docs/experiments/data/about.json").read_text()).keys(),
                          {path.name for path in (ROOT / "docs/experiments/data").glob("*.json") if path.name != "about.json"})
+
+
+class RandomMemoryTest(unittest.TestCase):
+    def test_a_row_of_a_gpu_takes_the_place_of_another_name_of_it(self):
+        known = [["processor, few", 300, 901, 0], ["H200, many", 100, 304, 0]]
+        for rows, expected in (([["NVIDIA H200, many", 7, 7, 0]], [known[0], ["NVIDIA H200, many", 7, 7, 0]]),
+                               ([["processor, few", 7, 7, 0]], [["processor, few", 7, 7, 0], known[1]])):
+            self.assertEqual(random_memory.with_known(rows, known), expected)
 
 
 if __name__ == "__main__":
