@@ -64,7 +64,7 @@ def with_known(rows, known):
 def keep(made):
     """What is said of the GPU's row stays with it."""
     known, about = (json.loads((study.DATA / name).read_text()) for name in (NAME, "about.json"))
-    note = {} if any(map(is_of_gpu, made["rows"])) else {"note": about[NAME].get("note", "")}
+    note = {} if any(map(is_of_gpu, made["rows"])) else {key: about[NAME][key] for key in ("note",) if key in about[NAME]}
     made["rows"] = with_known(made["rows"], known["tables"]["draws"]["rows"])
     study.keep(NAME, {"experiment": "004: memory planned and allocated, drawn steps", "document": "memory-before-training.md",
                       "command": "bench/random_memory.py --keep", **note}, {"tables": {"draws": made}})
