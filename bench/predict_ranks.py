@@ -134,8 +134,14 @@ def over_a_link(machine, rate):
         subprocess.run([NODES, "down", "vtp"], check=False)
 
 
+def keep(args, rows):
+    if args.json:
+        data = {"made": study.made(), "rows": rows, "cores": os.cpu_count(), "load": os.getloadavg()[0]}
+        Path(args.json).write_text(json.dumps(data, indent=1) + "\n")
+
+
 def measured_rows(args, machine):
-    """The rows of all cases that were begun in time; they are written as they come."""
+    """The rows of all cases that were begun in time; they are kept as they come."""
     rows, began = [], time.monotonic()
     cases = [(lambda n=n: in_host(machine, "threads", n, [])) for n in args.ranks if n > 1]
     cases += [(lambda n=n: in_host(machine, "mpi", n, [*MPIRUN, "-n", str(n)])) for n in args.ranks if n > 1]
@@ -147,6 +153,7 @@ def measured_rows(args, machine):
             rows += [{**row, "off": abs(row["predicted_s"] / row["measured_s"] - 1)} for row in case()]
         except (RuntimeError, KeyError, subprocess.CalledProcessError, subprocess.TimeoutExpired) as problem:
             print(f"left out: {problem}", file=sys.stderr)
+        keep(args, rows)
         print(f"{time.monotonic() - began:.0f} s: {len(rows)} rows", file=sys.stderr, flush=True)
     return rows
 
@@ -165,8 +172,6 @@ def main():
     with tempfile.TemporaryDirectory() as folder:
         rows = measured_rows(args, Machine(args, Path(folder)))
     print(experiment_tables.ranks({"rows": rows}))
-    if args.json:
-        Path(args.json).write_text(json.dumps({"made": study.made(), "rows": rows, "cores": os.cpu_count(), "load": os.getloadavg()[0]}, indent=1) + "\n")
 
 
 if __name__ == "__main__":

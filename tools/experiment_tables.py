@@ -26,7 +26,7 @@ def size(value):
 
 # How a column's numbers are written, by its unit.
 UNITS = {"s": seconds, "ms": lambda value: seconds(value / 1e3), "share": percent, "bytes": size, "count": lambda value: f"{value:,.0f}",
-         "rate": lambda value: f"{value:.4g}", "times": lambda value: f"{value:.2f}", "top1": lambda value: f"{100 * value:.2f} %",
+         "rate": lambda value: f"{value:.4g}" if value < 1e4 else f"{value:,.0f}", "times": lambda value: f"{value:.2f}", "top1": lambda value: f"{100 * value:.2f} %",
          "loss": lambda value: f"{value:.3f}", "exact": lambda value: f"{value:.6f}", "error": lambda value: f"{value:.0e}", "difference": lambda value: f"{100 * value:+.1f} %"}
 
 
