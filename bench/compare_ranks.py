@@ -2,23 +2,31 @@
 """Training on many CPU ranks of one host, one thread each, beside torch DistributedDataParallel over gloo and Hugging Face
 Accelerate in the same run.
 
-    python bench/compare_ranks.py --vitrail build/release/vitrail --ranks 16 [--rounds 3] [--json out.json]
+    python bench/compare_ranks.py --vitrail build/release/vitrail --ranks 16 [--rounds 3] [--minutes 5] [--json out.json]
 
 A ViT-Tiny at 64 pixels with patches of 8. Strong: 64 images an update, shared by the ranks; weak: 8 images a rank. Sides
 alternate; results are medians. "Copies" is so many processes of one rank that start together, each on a core of its own as
 ranks are, and do not exchange anything: what the machine itself gives. Of them the waiting that any synchronisation would cost is
 computed: how much longer than the mean the slowest of so many draws takes, each from the times of its own copy, the slowest tenth of
 which counts as its 90 % value. "ZeRO 1" shares out the optimizer, which is no other training run; "unbound" leaves the ranks to the
-system's scheduler. --quick leaves out torch and Accelerate. Ranks of MPI are started by mpirun, and left out where there is none."""
+system's scheduler. --quick leaves out torch and Accelerate. Ranks of MPI are started by mpirun, and left out where there is none. A side
+that fails or takes longer than --timeout is told and left out; no side is begun after --minutes; --json is written after every run."""
 import argparse
 import json
 import os
 import random
 import shutil
+import signal
 import statistics
 import subprocess
 import sys
+import time
 from pathlib import Path
+
+import study
+
+sys.path.insert(0, str(study.ROOT / "tools"))
+import experiment_tables  # noqa: E402: it lies in tools
 
 MODEL = ["-m", "vit_tiny_patch16_224", "--set", "model.image=64", "--set", "model.patch=8", "--classes", "10"]
 MPIRUN = ["mpirun", "--oversubscribe", "--bind-to", "none"]
@@ -29,10 +37,17 @@ ENVIRONMENT = dict(os.environ, OMPI_ALLOW_RUN_AS_ROOT="1", OMPI_ALLOW_RUN_AS_ROO
 
 
 def last_json(command, timeout):
-    done = subprocess.run(command, capture_output=True, text=True, timeout=timeout, env=ENVIRONMENT)
-    if done.returncode != 0:
-        raise RuntimeError(f"{' '.join(command)}: exit code {done.returncode}: {done.stderr[-500:]}")
-    return json.loads(done.stdout[done.stdout.index("{"):])
+    """What a command prints. One that takes too long is ended with all processes that it started."""
+    running = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=ENVIRONMENT, start_new_session=True)
+    try:
+        out, err = running.communicate(timeout=timeout)
+    except subprocess.TimeoutExpired:
+        os.killpg(running.pid, signal.SIGKILL)
+        running.communicate()
+        raise RuntimeError(f"{' '.join(command)}: not ended after {timeout:.0f} s") from None
+    if running.returncode != 0:
+        raise RuntimeError(f"{' '.join(command)}: exit code {running.returncode}: {err[-500:]}")
+    return json.loads(out[out.index("{"):])
 
 
 def drawn_time(result, share):
@@ -59,7 +74,7 @@ class Sides:
     """Ways to run updates of a batch over ranks; each returns images a second and shares of the time."""
 
     def __init__(self, args):
-        self.args = args
+        self.args, self.versions = args, {}
 
     def bench(self, batch, *words):
         return [self.args.vitrail, "bench", "train", *MODEL, "--batch", str(batch), "--threads", "1", "--steps",
@@ -79,6 +94,7 @@ class Sides:
         script = str(Path(__file__).resolve().parent / "ddp_gloo.py")
         found = last_json([sys.executable, script, "--ranks", str(ranks), "--batch", str(batch), "--updates",
                            str(self.args.updates), "--by", by], self.args.timeout)
+        self.versions.update(found["versions"])
         return {"images_per_second": found["images_per_second"]}
 
     def torch(self, ranks, batch):
@@ -110,31 +126,23 @@ class Sides:
                 "waited_share": found.get("waited_share", 0.0)}
 
 
-def measure(sides, names, ranks, batch, rounds):
-    """Medians by side; one that cannot run is told and left out."""
-    found = {name: [] for name in names}
-    for number in range(rounds):
+def measure(sides, names, ranks, batch, args, keep):
+    """The medians of every side over its rounds; `keep` has them as far as they have come."""
+    found, medians = {name: [] for name in names}, {}
+    for number in range(args.rounds):
         for name in names:
+            if time.monotonic() - args.began > 60 * args.minutes:
+                return medians
             try:
                 found[name].append(sides.run(name, ranks, batch))
-            except (RuntimeError, ValueError, subprocess.TimeoutExpired) as error:
-                print(f"round {number + 1}: {name} failed: {error}", file=sys.stderr, flush=True)
+            except (RuntimeError, ValueError, subprocess.TimeoutExpired) as problem:
+                print(f"left out: {problem}", file=sys.stderr, flush=True)
                 continue
             print(f"round {number + 1}: {name} {found[name][-1]['images_per_second']:.0f} img/s", file=sys.stderr, flush=True)
-    return {name: {key: statistics.median(run[key] for run in runs) for key in runs[0]} for name, runs in found.items() if runs}
-
-
-def table(title, rows):
-    peer = rows.get("torch", {}).get("images_per_second")
-    whole = rows.get("copies", {}).get("images_per_second")
-    lines = [f"{title}", "| | img/s | of torch | of copies | communication | of it waiting |", "|---|---|---|---|---|---|"]
-    for name, row in rows.items():
-        name = name.replace("_zero", ", ZeRO 1").replace("_", ", ")
-        speed = row["images_per_second"]
-        share = [f"{100 * row[key]:.1f} %" if key in row else "" for key in ("exposed_share", "waited_share")]
-        lines.append(f"| {name} | {speed:.0f} | {f'{speed / peer:.2f}x' if peer else ''} | "
-                     f"{f'{100 * speed / whole:.0f} %' if whole else ''} | {share[0]} | {share[1]} |")
-    return "\n".join(lines) + "\n"
+            medians = {side: {"rounds": len(runs), **{key: statistics.median(run[key] for run in runs) for key in runs[0]}}
+                       for side, runs in found.items() if runs}
+            keep(medians)
+    return medians
 
 
 def main():
@@ -144,23 +152,28 @@ def main():
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--updates", type=int, default=20)
     parser.add_argument("--timeout", type=float, default=120)
+    parser.add_argument("--minutes", type=float, default=30, help="after which no side is begun")
     parser.add_argument("--kinds", nargs="+", choices=["strong", "weak"], default=["strong", "weak"])
     parser.add_argument("--quick", action="store_true", help="without torch and Accelerate")
     parser.add_argument("--sides", nargs="+", choices=SIDES, help="only these")
     parser.add_argument("--json", help="a file for the results")
     args = parser.parse_args()
-    sides, results = Sides(args), []
+    args.began = time.monotonic()
+    sides, made, results = Sides(args), study.made(), []
     names = args.sides or [name for name in USUAL if not args.quick or name not in ("torch", "accelerate")]
     if not shutil.which("mpirun"):
         names = [name for name in names if not name.startswith("mpi")]
+
+    def keep(rows):
+        results[-1]["rows"] = rows
+        if args.json:
+            Path(args.json).write_text(json.dumps({"made": made, "versions": sides.versions, "comparisons": results}, indent=1) + "\n")
     for ranks in args.ranks:
         kinds = {"strong": ("strong, 64 images", 64), "weak": ("weak, 8 images a rank", 8 * ranks)}
         for kind, batch in (kinds[name] for name in args.kinds):
-            rows = measure(sides, names, ranks, batch, args.rounds)
-            print(table(f"{ranks} ranks, {kind}", rows), flush=True)
-            results.append({"ranks": ranks, "kind": kind, "batch": batch, "rounds": args.rounds, "rows": rows})
-            if args.json:
-                Path(args.json).write_text(json.dumps(results, indent=1) + "\n")
+            results.append({"ranks": ranks, "kind": kind, "batch": batch, "rows": {}})
+            measure(sides, names, ranks, batch, args, keep)
+    print(experiment_tables.compared({"versions": sides.versions, "comparisons": results}))
 
 
 if __name__ == "__main__":

@@ -3,6 +3,7 @@
 thread a rank: the peers of `vitrail bench train --ranks`. Prints one JSON line.
     bench/ddp_gloo.py --ranks 16 --batch 64 [--by accelerate] [--model NAME]"""
 import argparse
+import importlib.metadata
 import json
 import os
 import statistics
@@ -76,8 +77,9 @@ def main():
     out = context.SimpleQueue()
     mp.spawn(run, args=(args, 29500 + os.getpid() % 1000, out), nprocs=args.ranks)
     median = out.get()
-    print(json.dumps({"ranks": args.ranks, "batch": args.batch, "update_s": median,
-                      "images_per_second": args.batch / median, "torch": torch.__version__}))
+    names = ("torch", "timm", *(["accelerate"] if args.by == "accelerate" else []))
+    print(json.dumps({"ranks": args.ranks, "batch": args.batch, "update_s": median, "images_per_second": args.batch / median,
+                      "versions": {name: importlib.metadata.version(name) for name in names}}))
 
 
 if __name__ == "__main__":

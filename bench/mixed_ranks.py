@@ -19,6 +19,11 @@ import tempfile
 import time
 from pathlib import Path
 
+import study
+
+sys.path.insert(0, str(study.ROOT / "tools"))
+import experiment_tables  # noqa: E402: it lies in tools
+
 MODEL = {"model.arch": "vit_tiny_patch16_224", "model.image": 64, "model.patch": 8}
 ENVIRONMENT = dict(os.environ, OMPI_ALLOW_RUN_AS_ROOT="1", OMPI_ALLOW_RUN_AS_ROOT_CONFIRM="1")
 WARM = 3  # updates that do not count
@@ -169,17 +174,11 @@ def main():
         worst = compare_losses(runs, args)
         found = measure(runs, args)
         result = summary(found, worst)
-    print(f"threads {args.threads}, {args.batch} images an update, medians of {len(found['even'])} rounds")
-    print("| | img/s | of the sum | of even | shares |\n|---|---|---|---|---|")
-    for name, speed, shares in (("sum of the ranks alone", result["sum"], [round(s, 1) for s in result["alone"]]),
-                                ("even cut", result["even"], ""), ("auto", result["auto"], result["auto_shares"]),
-                                ("best by hand", result["best_by_hand"], result["best_shares"])):
-        print(f"| {name} | {speed:.1f} | {speed / result['sum']:.2f} | {speed / result['even']:.2f} | {shares} |")
-    print(f"auto is {result['auto_of_best']:.3f} of the best by hand; its shares are {100 * result['furthest_share']:.0f} % away at most; "
-          f"ten losses differ from one rank's by {result['worst_loss']:.1e} at most")
+    print(experiment_tables.mixed({"threads": args.threads, "batch": args.batch, "rounds": len(found["even"]), **result}))
     print(json.dumps(result))
     if args.json:
-        Path(args.json).write_text(json.dumps(result, indent=1) + "\n")
+        facts = {"made": study.made(), "threads": args.threads, "batch": args.batch, "rounds": len(found["even"])}
+        Path(args.json).write_text(json.dumps({**facts, **result}, indent=1) + "\n")
 
 
 if __name__ == "__main__":

@@ -3,12 +3,14 @@
 DeepSpeed), weak scaling of Megatron-LM on 512 V100 (arXiv 1909.08053) and on 256 A100 (arXiv 2104.04473).
 Of each study one measured figure alone is given, the smallest run's; the rest is predicted.
 
-    bench/predict_published.py [--vitrail build/release/vitrail] [--json FILE] [--only t4|v100|a100]
+    bench/predict_published.py [--vitrail build/release/vitrail] [--json FILE] [--only t4|v100|a100|sensitivity] [--keep]
 
-Takes some seconds. Needs no device. docs/experiments/cluster-simulation.md has the results."""
+"sensitivity" repeats the T4 epochs with each number of the network file that nobody published changed by itself. --keep writes
+docs/experiments/data/cluster-simulation.json. Takes some seconds. Needs no device. docs/experiments/cluster-simulation.md has the results."""
 import argparse
 import json
 import math
+import statistics
 import subprocess
 import sys
 import tempfile
@@ -17,11 +19,18 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(ROOT / "tools"))
 import experiment_tables  # noqa: E402: it lies in tools
+import study  # noqa: E402: it lies in bench
+
 IMAGES, MICRO = 50000, 64  # CIFAR-100, images a GPU
 WORDS = 51200              # of Megatron-LM's padded vocabulary
 T4_ONE = 1813.4            # seconds an epoch on one GPU
 T4_EPOCHS = [  # (nodes, GPUs a node, seconds an epoch): seed 003's CSV files, means of their epochs
     (1, 2, 892.2), (1, 4, 465.3), (1, 8, 244.9), (2, 1, 869.3), (8, 1, 238.1), (16, 1, 122.5), (32, 1, 61.3)]
+T4_CHANGES = {  # what is assumed of that cluster, otherwise: jitter, Gbit/s of PCIe, Gbit/s between nodes
+    "as shipped": {}, "jitter 0 %": {"jitter": 0}, "jitter 1 %": {"jitter": 0.01}, "jitter 2.5 %": {"jitter": 0.025},
+    "jitter 3 %": {"jitter": 0.03}, "PCIe 10 GB/s": {"pcie": 80}, "PCIe 6 GB/s": {"pcie": 48},
+    "PCIe 15.75 GB/s, Ethernet 100 Gbit/s": {"pcie": 126, "ethernet": 100}, "Ethernet 24 Gbit/s": {"ethernet": 24},
+    "Ethernet 9.6 Gbit/s": {"ethernet": 9.6}}
 
 
 class Planner:
@@ -37,17 +46,55 @@ class Planner:
         return json.loads(done.stdout)["meshes"][0]
 
 
-def t4_epochs(planner):
+def t4_epochs(planner, network="t4-vaughan"):
     """Data parallelism as DeepSpeed's stage 0 has it: one all-reduce behind the backward half."""
     settings = ["-m", "vit_base_patch16_224", "--batch", str(MICRO), "--classes", "100", "--set", "mesh.bucket_mb=4000"]
     one = T4_ONE / math.ceil(IMAGES / MICRO)
     rows = []
     for nodes, devices, measured in T4_EPOCHS:
         ranks = nodes * devices
-        row = planner.row("t4-vaughan", nodes, devices, "t4", f"dp={ranks}", settings, one)
+        row = planner.row(network, nodes, devices, "t4", f"dp={ranks}", settings, one)
         predicted = row["update_s"] * math.ceil(IMAGES / (MICRO * ranks))
         rows.append({"case": f"{nodes} x {devices} T4", "measured": measured, "predicted": predicted,
                      "t1/n": T4_ONE / ranks, "exposed_s": row["exposed_s"], "slowest_s": row["slowest_s"]})
+    return rows
+
+
+def t4_network(folder, jitter=None, pcie=None, ethernet=None):
+    """The path of the T4 cluster's network file with other numbers."""
+    file = json.loads((ROOT / "configs/networks/t4-vaughan.json").read_text())
+    for level, rate in zip(file["levels"], (pcie, ethernet)):
+        level["bandwidth_gbps"] = rate or level["bandwidth_gbps"]
+    if jitter is not None:
+        file["jitter"] = jitter
+    path = Path(folder) / "t4-changed.json"
+    path.write_text(json.dumps(file))
+    return str(path)
+
+
+def mean_error(rows, key="predicted"):
+    return statistics.fmean(experiment_tables.off(row, key) for row in rows)
+
+
+def jitter_of_one_node(planner, folder):
+    """The jitter by which the epochs of 2, 4 and 8 GPUs in one node are met best (least squares of relative errors). A prediction is
+    linear in it, so two of each are enough."""
+    low, high = (t4_epochs(planner, t4_network(folder, jitter=jitter))[:3] for jitter in (0, 0.01))
+    slopes = [(b["predicted"] - a["predicted"]) / 0.01 / a["measured"] for a, b in zip(low, high)]
+    missing = [1 - a["predicted"] / a["measured"] for a in low]
+    return max(0.0, sum(s * m for s, m in zip(slopes, missing)) / sum(s * s for s in slopes))
+
+
+def t4_sensitivity(planner, folder):
+    """How far the mean error of the T4 epochs hangs on what is assumed."""
+    rows = []
+    for name, change in T4_CHANGES.items():
+        found = t4_epochs(planner, t4_network(folder, **change))
+        rows.append({"case": name, "of": "all", "error": mean_error(found), "t1/n": mean_error(found, "t1/n")})
+    fitted = jitter_of_one_node(planner, folder)
+    for name, change in (("as shipped", {}), (f"jitter {100 * fitted:.2f} %, fitted to the one node", {"jitter": fitted})):
+        found = t4_epochs(planner, t4_network(folder, **change))[3:]
+        rows.append({"case": name, "of": "several nodes", "error": mean_error(found), "t1/n": mean_error(found, "t1/n")})
     return rows
 
 
@@ -131,25 +178,34 @@ A100_GIVEN = (1, 32, 2304, 24, 24, 512, 16, 137.0)
 A100 = [(2, 32, 3072, 32, 30, 512, 16, 138.0), (4, 32, 4096, 32, 36, 512, 16, 142.0), (8, 32, 6144, 48, 40, 1024, 16, 135.0)]
 
 
+def studies_of(planner, folder):
+    half = {network: with_half_the_bytes(network, folder) for network in ("dgx-2", "dgx-a100")}
+    return {"t4": ("seconds an epoch", lambda: t4_epochs(planner)),
+            "v100": ("TFLOP/s a GPU", lambda: weak_scaling(planner, half["dgx-2"], 16, "v100", 1024, (512, 512), V100_GIVEN, V100)),
+            "a100": ("TFLOP/s a GPU", lambda: weak_scaling(planner, half["dgx-a100"], 8, "a100", 2048, (1024, 512), A100_GIVEN, A100)),
+            "sensitivity": ("mean error", lambda: t4_sensitivity(planner, folder))}
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--vitrail", default=str(ROOT / "build/release/vitrail"))
     parser.add_argument("--json")
-    parser.add_argument("--only", choices=["t4", "v100", "a100"])
+    parser.add_argument("--only", choices=["t4", "v100", "a100", "sensitivity"])
+    parser.add_argument("--keep", action="store_true")
     arguments = parser.parse_args()
-    planner, folder = Planner(arguments.vitrail), tempfile.TemporaryDirectory()
-    half = {network: with_half_the_bytes(network, folder.name) for network in ("dgx-2", "dgx-a100")}
-    studies = {"t4": ("seconds an epoch", lambda: t4_epochs(planner)),
-               "v100": ("TFLOP/s a GPU", lambda: weak_scaling(planner, half["dgx-2"], 16, "v100", 1024, (512, 512), V100_GIVEN, V100)),
-               "a100": ("TFLOP/s a GPU", lambda: weak_scaling(planner, half["dgx-a100"], 8, "a100", 2048, (1024, 512), A100_GIVEN, A100))}
     results = {}
-    for name, (unit, study) in studies.items():
-        if arguments.only not in (None, name):
-            continue
-        results[name] = {"what": name, "unit": unit, "rows": study()}
-        print("\n" + experiment_tables.published({"studies": results}, name))
+    with tempfile.TemporaryDirectory() as folder:
+        for name, (unit, rows) in studies_of(Planner(arguments.vitrail), folder).items():
+            if arguments.only not in (None, name):
+                continue
+            results[name] = {"what": name, "unit": unit, "rows": rows()}
+            kind = experiment_tables.sensitivity if name == "sensitivity" else experiment_tables.published
+            print("\n" + kind({"studies": results}, name))
     if arguments.json:
         Path(arguments.json).write_text(json.dumps({"studies": results}, indent=1) + "\n")
+    if arguments.keep and not arguments.only:
+        study.keep("cluster-simulation.json", {"experiment": "003: published runs on GPUs, simulated", "document": "cluster-simulation.md",
+                                               "command": "bench/predict_published.py --keep", "state": "simulated"}, {"studies": results})
 
 
 if __name__ == "__main__":

@@ -4,10 +4,11 @@
     bench/predict_ranks.py [--vitrail PROGRAM] [--ranks 1 2 4 8 16] [--link RATE ...] [--rounds 2] [--json FILE]
 
 Predicted from what is measured without any training run of several ranks: updates of single ranks while as many of them
-run as there will be ranks and exchange nothing (their mean is a device's update, their spread the jitter), and one
-all-reduce of 22 MB (`bench dist`), whose rate is the network's. Then the ranks themselves, data parallel with ZeRO 0 and
-1. --link 1gbit: two network namespaces whose link is shaped (root; tests/cluster/two_nodes.sh), one rank on each; RATE is
-in the words of tc. One thread a rank. About a minute for two ranks, four for 16 cores. Prints a markdown table."""
+run as there will be ranks and exchange nothing (their mean is a device's update, their spread the jitter), and an
+all-reduce of 22 MB, all gradients (`bench dist`), whose rate is the network's. Then the ranks themselves, data parallel with ZeRO 0 and
+1, which of them first changes from round to round. --link 1gbit: two network namespaces whose link is shaped (root; tests/cluster/two_nodes.sh), one rank on each; RATE is
+in the words of tc. An update sends its gradients over it in four buckets, so that an all-reduce of 5.5 MB is timed as well: latency and rate are those by which both take what they took.
+One thread a rank. About a minute for two ranks, four for 16 cores. Prints a markdown table."""
 import argparse
 import json
 import os
@@ -18,7 +19,12 @@ import tempfile
 import time
 from pathlib import Path
 
+import study
+
 ROOT = Path(__file__).resolve().parent.parent
+sys.path.insert(0, str(ROOT / "tools"))
+import experiment_tables  # noqa: E402: it lies in tools
+WHOLE_MB, BUCKET_MB = 22.0, 5.5  # the gradients of MODEL, and a quarter of them
 NODES = str(ROOT / "tests/cluster/two_nodes.sh")
 MODEL = ["-m", "vit_tiny_patch16_224", "--set", "model.image=64", "--set", "model.patch=8", "--classes", "10"]
 MPIRUN = ["mpirun", "--oversubscribe", "--bind-to", "none", "--mca", "mpi_yield_when_idle", "1"]
@@ -52,12 +58,11 @@ class Machine:
         within = statistics.fmean([(r["ms_p90"] - r["ms_median"]) / 1.28 / 1e3 for r in results])
         return statistics.fmean(times), (statistics.pvariance(times) + within**2) ** 0.5 / statistics.fmean(times)
 
-    def all_reduce(self, ranks, prefix, extra=None):
-        """Bytes a second that a rank sends in an all-reduce of 22 MB."""
-        words = [self.args.vitrail, "bench", "dist", "--mb", "22", "--json"]
+    def all_reduce(self, ranks, prefix, extra=None, megabytes=WHOLE_MB):
+        """Seconds of an all-reduce."""
+        words = [self.args.vitrail, "bench", "dist", "--mb", f"{megabytes:g}", "--json"]
         found = last_json([*prefix, *words] if prefix else [*words, "--ranks", str(ranks)], extra)
-        side = found["mpi"] if prefix else found["threads"]
-        return 2 * (ranks - 1) / ranks * 22e6 / (side["ms_median"] / 1e3)
+        return (found["mpi"] if prefix else found["threads"])["ms_median"] / 1e3
 
     def predicted(self, ranks, nodes, levels, jitter, one_s, zero):
         network = self.folder / "network.json"
@@ -74,27 +79,46 @@ class Machine:
         return found["update_s"]["median"]
 
 
+def sent(ranks, megabytes=WHOLE_MB):
+    """Bytes that a rank sends in an all-reduce."""
+    return 2 * (ranks - 1) / ranks * megabytes * 1e6
+
+
 def level(rate, latency_us, cpu):
     gbps = rate * 8 / 1e9
     return {"name": "ranks", "topology": "switch", "latency_us": latency_us, "bandwidth_gbps": gbps, **({"cpu_gbps": cpu * 8 / 1e9} if cpu else {})}
 
 
-def one_case(machine, name, ranks, prefix, nodes, extra=None, link=None):
-    """Rows of a transport. What the ranks' own cores move is all of an all-reduce in one host; over a shaped link it is
-    what the all-reduce took before the link was shaped, which `link` gives as a rate."""
-    machine_rate = machine.all_reduce(ranks, prefix, extra)
-    levels = [level(link or machine_rate, 20, link or machine_rate)]
-    if nodes > 1:
-        levels.append(level(machine_rate, 50, link))
+def host_levels(machine, ranks, prefix):
+    """Ranks of one host: their own cores move all of an all-reduce."""
+    rate = sent(ranks) / machine.all_reduce(ranks, prefix)
+    return [level(rate, 20, rate)]
+
+
+def link_of(bucket_s, whole_s):
+    """(bytes a second, latency in microseconds) of a link between two ranks, by all-reduces of two sizes. Its two halves have a
+    latency each; where the larger one was as quick a byte as the smaller, there is none to see."""
+    bucket, whole = sent(2, BUCKET_MB), sent(2)
+    rate = (whole - bucket) / max(whole_s - bucket_s, 1e-9)
+    latency = bucket_s - bucket / rate
+    return (rate, 1e6 * latency / 2) if latency > 0 else (whole / whole_s, 0.0)
+
+
+def one_case(machine, name, ranks, prefix, nodes, levels, extra=None):
+    """Rows of a transport."""
     guesses, runs = {0: [], 1: []}, {0: [], 1: []}
-    for _ in range(machine.args.rounds):
+    for turn in range(machine.args.rounds):
         one_s, jitter = machine.copies(ranks)
-        for zero in (0, 1):
+        for zero in (0, 1) if turn % 2 == 0 else (1, 0):
             guesses[zero].append(machine.predicted(ranks, nodes, levels, jitter, one_s, zero)["update_s"])
             runs[zero].append(machine.measured(ranks, prefix, zero, extra))
     return [{"case": f"{name}, ZeRO {zero}", "ranks": ranks, "predicted_s": statistics.median(guesses[zero]),
-             "measured_s": statistics.median(runs[zero]), "measured_each_s": runs[zero], "predicted_each_s": guesses[zero]}
+             "measured_s": statistics.median(runs[zero]), "measured_each_s": runs[zero], "predicted_each_s": guesses[zero], "levels": levels}
             for zero in (0, 1)]
+
+
+def in_host(machine, name, ranks, prefix):
+    return one_case(machine, name, ranks, prefix, 1, host_levels(machine, ranks, prefix))
 
 
 def over_a_link(machine, rate):
@@ -102,11 +126,36 @@ def over_a_link(machine, rate):
     try:
         extra = dict(line.split("=", 1) for line in made.splitlines() if "=" in line)
         prefix = [*MPIRUN, "-n", "2", "--host", "vtp1:1,vtp2:1"]
-        free = machine.all_reduce(2, prefix, extra)
+        free = sent(2) / machine.all_reduce(2, prefix, extra)  # what the ranks' own cores move
         subprocess.run([NODES, "rate", "vtp", rate], check=True)
-        return one_case(machine, f"link of {rate}", 2, prefix, 2, extra, free)
+        shaped, latency = link_of(machine.all_reduce(2, prefix, extra, BUCKET_MB), machine.all_reduce(2, prefix, extra))
+        return one_case(machine, f"link of {rate}", 2, prefix, 2, [level(free, 20, free), level(shaped, latency, free)], extra)
     finally:
         subprocess.run([NODES, "down", "vtp"], check=False)
+
+
+def keep(args, rows):
+    if args.json:
+        data = {"made": study.made(), "rows": rows, "cores": os.cpu_count(), "load": os.getloadavg()[0]}
+        Path(args.json).write_text(json.dumps(data, indent=1) + "\n")
+
+
+def measured_rows(args, machine):
+    """The rows of all cases that were begun in time; they are kept as they come."""
+    rows, began = [], time.monotonic()
+    cases = [(lambda n=n: in_host(machine, "threads", n, [])) for n in args.ranks if n > 1]
+    cases += [(lambda n=n: in_host(machine, "mpi", n, [*MPIRUN, "-n", str(n)])) for n in args.ranks if n > 1]
+    cases += [(lambda rate=rate: over_a_link(machine, rate)) for rate in args.link]
+    for case in cases:
+        if time.monotonic() - began > args.limit:
+            break
+        try:
+            rows += [{**row, "off": abs(row["predicted_s"] / row["measured_s"] - 1)} for row in case()]
+        except (RuntimeError, KeyError, subprocess.CalledProcessError, subprocess.TimeoutExpired) as problem:
+            print(f"left out: {problem}", file=sys.stderr)
+        keep(args, rows)
+        print(f"{time.monotonic() - began:.0f} s: {len(rows)} rows", file=sys.stderr, flush=True)
+    return rows
 
 
 def main():
@@ -120,29 +169,9 @@ def main():
     parser.add_argument("--limit", type=float, default=600, help="seconds after which no case is begun")
     parser.add_argument("--json")
     args = parser.parse_args()
-    rows = []
     with tempfile.TemporaryDirectory() as folder:
-        machine = Machine(args, Path(folder))
-        cases = [(lambda n=n: one_case(machine, "threads", n, [], 1)) for n in args.ranks if n > 1]
-        cases += [(lambda n=n: one_case(machine, "mpi", n, [*MPIRUN, "-n", str(n)], 1)) for n in args.ranks if n > 1]
-        cases += [(lambda rate=rate: over_a_link(machine, rate)) for rate in args.link]
-        began = time.monotonic()
-        for case in cases:
-            if time.monotonic() - began > args.limit:
-                break
-            try:
-                rows += case()
-            except (RuntimeError, KeyError, subprocess.CalledProcessError) as problem:
-                print(f"left out: {problem}", file=sys.stderr)
-    print("| | ranks | predicted | measured | off |\n|---|---|---|---|---|")
-    for row in rows:
-        row["off"] = abs(row["predicted_s"] / row["measured_s"] - 1)
-        print(f"| {row['case']} | {row['ranks']} | {1e3 * row['predicted_s']:.0f} ms | {1e3 * row['measured_s']:.0f} ms | {100 * row['off']:.1f} % |")
-    if rows:
-        print(f"median {100 * statistics.median(row['off'] for row in rows):.1f} %, worst {100 * max(row['off'] for row in rows):.1f} %; "
-              f"load {os.getloadavg()[0]:.1f} on {os.cpu_count()} cores")
-    if args.json:
-        Path(args.json).write_text(json.dumps({"rows": rows, "cores": os.cpu_count(), "load": os.getloadavg()[0]}, indent=1) + "\n")
+        rows = measured_rows(args, Machine(args, Path(folder)))
+    print(experiment_tables.ranks({"rows": rows}))
 
 
 if __name__ == "__main__":

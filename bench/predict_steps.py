@@ -7,7 +7,7 @@
 Every case is planned with `plan --target` first, from the device file alone, and run afterwards with `bench infer`
 or `bench train`. The fixed cases are those a cost model may be developed with; `--seed N` draws others from
 Ti to H, 1 to 512 images, 224 to 1,024 px, which stay unseen until then. A case whose predicted step is longer than
---longest seconds is replaced by the next draw. All cases are planned before the first is run, --jobs at once. On a machine
+--longest seconds is left out, or replaced by the next draw. All cases are planned before the first is run, --jobs at once. On a machine
 with other work, `--against min` compares with the fastest run instead of the median, since other work only ever slows a
 run down. --out keeps the results as far as they have come, also when --limit or a kill ends them.
 """
@@ -22,6 +22,8 @@ import sys
 import time
 from pathlib import Path
 
+import study
+
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "tools"))
 import experiment_tables  # noqa: E402: it lies in tools
 
@@ -33,10 +35,12 @@ BATCHES = {"cpu": [1, 2, 3, 4, 6, 8, 12, 16, 24, 32, 48, 64, 96, 128, 256, 512],
 PIXELS = [224, 224, 224, 256, 288, 384, 448, 512, 768, 1024]
 FIXED = [("Ti", 224, 1, False), ("Ti", 224, 16, False), ("Ti", 224, 16, True), ("Ti", 384, 4, True),
          ("S", 224, 4, False), ("S", 224, 8, True), ("S", 512, 1, True), ("B", 224, 1, False),
-         ("B", 224, 4, True), ("B/32", 224, 8, False), ("L", 224, 1, False), ("Ti", 1024, 1, False)]
+         ("B", 224, 4, True), ("B/32", 224, 8, False), ("L", 224, 1, False), ("Ti", 1024, 1, False),
+         ("H", 224, 1, False), ("H", 224, 1, True), ("Ti", 1024, 1, True), ("L", 224, 8, True)]
 FIXED_GPU = [("Ti", 224, 1, False), ("Ti", 224, 256, True), ("S", 224, 64, False), ("S", 384, 32, True),
              ("B", 224, 8, False), ("B", 224, 64, True), ("B", 224, 256, False), ("L", 224, 32, True),
-             ("L", 384, 8, False), ("H", 224, 16, True), ("B", 1024, 4, False), ("B/32", 224, 256, True)]
+             ("L", 384, 8, False), ("H", 224, 16, True), ("B", 1024, 4, False), ("B/32", 224, 256, True),
+             ("B", 224, 512, False), ("B/32", 224, 512, True), ("S", 1024, 8, True), ("B", 1024, 4, True)]
 
 
 def call(vitrail, words):
@@ -113,14 +117,15 @@ def planned_cases(args):
         def plan(cases):
             return list(pool.map(lambda one: predict(one[0], args, one[1]), cases))
         if args.seed is None:
-            return plan(fixed(args))
+            return [one for one in plan(fixed(args)) if one["seconds"] <= args.longest]
         chosen, source = [], drawn(args)
-        while len(chosen) < args.cases:
-            batch = list(itertools.islice(source, args.cases))
+        wanted = args.cases or 12
+        while len(chosen) < wanted:
+            batch = list(itertools.islice(source, wanted))
             if not batch:
                 break
             chosen += [one for one in plan(batch) if one["fits"] and one["seconds"] <= args.longest]
-        return chosen[:args.cases]
+        return chosen[:wanted]
 
 
 def name_of(one, args):
@@ -157,7 +162,7 @@ def run(args, keep):
 
 def summary_of(rows, args):
     errors = sorted(abs(row["error"]) for row in rows)
-    return {"cases": rows, "target": args.target, "device": args.device, "threads": args.threads,
+    return {"made": study.made(), "cases": rows, "target": args.target, "device": args.device, "threads": args.threads,
             "seed": args.seed, "set": args.set, "against": args.against, "count": len(rows),
             "median_error": statistics.median(errors) if errors else None,
             "worst_error": errors[-1] if errors else None,
@@ -166,7 +171,8 @@ def summary_of(rows, args):
 
 def print_together(paths, as_json):
     """All cases of several runs, each as --json or --out wrote it: docs/experiments/data/step-times.json, or how far off they are."""
-    data = {"sets": [json.loads(Path(path).read_text()) for path in paths]}
+    sets = [json.loads(Path(path).read_text()) for path in paths]
+    data = {**({"made": sets[0]["made"]} if "made" in sets[0] else {}), "sets": sets}
     print(json.dumps(data, indent=1) if as_json else experiment_tables.step_errors(data))
 
 
@@ -178,12 +184,12 @@ def main():
     parser.add_argument("--device", default="cpu")
     parser.add_argument("--threads", type=int, default=2)
     parser.add_argument("--dtype", action="append", help="may be repeated; f32 otherwise")
-    parser.add_argument("--cases", type=int, default=12)
+    parser.add_argument("--cases", type=int, help="so many; all of the fixed ones otherwise, or 12 drawn")
     parser.add_argument("--seed", type=int, help="draw the cases instead of the fixed ones")
     parser.add_argument("--seconds", type=float, default=1.0, help="to measure a case for, three runs at least")
     parser.add_argument("--processes", type=int, default=1, help="to measure a case in, one after the other; the median counts")
     parser.add_argument("--set", action="append", default=[], metavar="KEY=VALUE", help="a setting of every case, which are then trainings alone; may be repeated")
-    parser.add_argument("--longest", type=float, default=20, help="seconds of the longest step drawn")
+    parser.add_argument("--longest", type=float, default=20, help="seconds of the longest step")
     parser.add_argument("--limit", type=float, default=3600, help="seconds for all cases")
     parser.add_argument("--against", choices=["median", "min"], default="median")
     parser.add_argument("--jobs", type=int, default=1, help="plans at once")

@@ -17,7 +17,7 @@ from pathlib import Path
 import study
 
 NAME = "random-memory.json"
-WHERE = {"CudaRandomMemory": "GPU, meshes of dp, tp and sp of up to 4 ranks that share it; f32, tf32, bf16, f16, fp8",
+WHERE = {"CudaRandomMemory": "{gpu}, meshes of dp, tp and sp of up to 4 ranks that share it; f32, tf32, bf16, f16, fp8",
          "RandomMemory": "processor, meshes of dp, tp, sp and pp of up to 4 ranks; f32, bf16, f16"}
 COLUMNS = [{"title": "where"}] + [{"title": title, "unit": "count"} for title in ("draws", "ranks", "draws with a byte off")]
 
@@ -46,14 +46,28 @@ def counted(reports):
 
 
 def table(counts):
-    return {"columns": COLUMNS, "rows": [[WHERE[kind], *counts[kind]] for kind in ("RandomMemory", "CudaRandomMemory") if kind in counts]}
+    name = study.gpu().split(",")[0] or "GPU"
+    return {"columns": COLUMNS, "rows": [[WHERE[kind].format(gpu=name), *counts[kind]] for kind in ("RandomMemory", "CudaRandomMemory") if kind in counts]}
 
 
-def with_known(rows):
-    """The rows, and those of the file that are of other devices."""
-    known = json.loads((study.DATA / NAME).read_text())["tables"]["draws"]["rows"]
-    kinds = {row[0].split(",")[0] for row in rows}
-    return sorted(rows + [row for row in known if row[0].split(",")[0] not in kinds], key=lambda row: row[0].startswith("GPU"))
+def is_of_gpu(row):
+    """Every other row is a GPU's, by whatever name."""
+    return not row[0].startswith("processor")
+
+
+def with_known(rows, known):
+    """The rows, and of those that were known the one of the device that did not run now."""
+    kinds = {is_of_gpu(row) for row in rows}
+    return sorted(rows + [row for row in known if is_of_gpu(row) not in kinds], key=is_of_gpu)
+
+
+def keep(made):
+    """What is said of the GPU's row stays with it."""
+    known, about = (json.loads((study.DATA / name).read_text()) for name in (NAME, "about.json"))
+    note = {} if any(map(is_of_gpu, made["rows"])) else {key: about[NAME][key] for key in ("note",) if key in about[NAME]}
+    made["rows"] = with_known(made["rows"], known["tables"]["draws"]["rows"])
+    study.keep(NAME, {"experiment": "004: memory planned and allocated, drawn steps", "document": "memory-before-training.md",
+                      "command": "bench/random_memory.py --keep", **note}, {"tables": {"draws": made}})
 
 
 def main():
@@ -72,11 +86,7 @@ def main():
     if any(failed) or not made["rows"]:
         return 1
     if args.keep:
-        made["rows"] = with_known(made["rows"])
-        about = json.loads((study.DATA / "about.json").read_text()).get(NAME, {})
-        study.keep(NAME, {"experiment": "004: memory planned and allocated, drawn steps", "document": "memory-before-training.md",
-                          "command": "bench/random_memory.py --keep", **({"note": about["note"]} if "note" in about else {})},
-                   {"tables": {"draws": made}})
+        keep(made)
     return 0
 
 

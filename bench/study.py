@@ -2,6 +2,7 @@
 """Runs a study whose cases are commands of vitrail, and keeps its tables.
 
     bench/study.py configs/studies/zero.json [--vitrail PROGRAM] [--json FILE] [--keep] [--only TABLE]
+    bench/study.py --take FILE NAME.json
 
 `vitrail scale` is the command for training speed over ranks; this is for everything else that is one command a row: inference
 with other meshes, memory with other stages, plans for other devices. A config has tables; a table has `run`, a command by
@@ -9,9 +10,13 @@ name, with {axis} where a value goes and $NAME for the environment, `axes` (ever
 in what --json printed (a list is its `rows`; of `train` what its log came to, see of_run; `process_bytes` is the most memory that the
 process held). `minus` takes another path off, `over` divides by one, `against_first` by the first row's, `cut` splits rows: against the first
 of those with the same value. Cases run in an order drawn by `seed`, `repeat` times; medians are kept. A command that exits
-with anything but 0 ends the study with its words, unless `may_fail` names it: then they stand in its cells.
+with anything but 0 ends the study with its words, unless `may_fail` names it: then they stand in its cells. `environment` has variables of the commands, with {axis}, too.
 
---keep writes docs/experiments/data/NAME.json and its line of about.json: command, machine, date, commit.
+Answers are written to runs/studies/NAME.jsonl (--journal FILE) as they come, until the study ends: the same command goes on where one was
+stopped or killed, and a journal of another config, program or machine is refused.
+
+--keep writes docs/experiments/data/NAME.json and its line of about.json: command, machine, date, commit. --take does so with a file
+that --json wrote on another machine, for a NAME.json that about.json knows.
 tools/make_experiment_docs.py puts the tables into the document that the config names."""
 import argparse
 import datetime
@@ -20,6 +25,7 @@ import json
 import os
 import random
 import shlex
+import shutil
 import statistics
 import subprocess
 import sys
@@ -43,26 +49,40 @@ def machine():
     facts = {key.strip(): value.strip() for key, value in facts.items()}
     units = [name for name, flag in (("AVX-512", "avx512f"), ("AMX", "amx_tile")) if flag in facts.get("flags", "").split()]
     words = [facts.get("model name", "unknown processor").replace("(R)", ""), f"{os.cpu_count()} cores", *units]
-    return ", ".join(words + ["no GPU" if not Path("/dev/nvidia0").exists() else "GPU"])
+    return ", ".join(words + [gpu() or "no GPU"])
+
+
+def gpu():
+    """The first GPU and its driver; nothing where there is none."""
+    if not shutil.which("nvidia-smi"):
+        return ""
+    done = subprocess.run(["nvidia-smi", "--query-gpu=name,driver_version", "--format=csv,noheader"], capture_output=True, text=True)
+    return done.stdout.splitlines()[0].replace(", ", ", driver ") if done.returncode == 0 and done.stdout else ""
+
+
+def made():
+    """Where, when and at which commit a result is made; VITRAIL_COMMIT names it where the program runs without its repository."""
+    commit = os.environ.get("VITRAIL_COMMIT") or subprocess.run(
+        ["git", "-C", str(ROOT), "rev-parse", "--short=8", "HEAD"], capture_output=True, text=True).stdout.strip()
+    return {"machine": machine(), "date": datetime.date.today().isoformat(), "commit": commit}
 
 
 def keep(name, facts, data=None):
     """Writes a file of data and what about.json says of it."""
     if data is not None:
         (DATA / name).write_text(json.dumps(data, indent=1, ensure_ascii=False) + "\n")
-    commit = subprocess.run(["git", "-C", str(ROOT), "rev-parse", "--short=8", "HEAD"], capture_output=True, text=True).stdout.strip()
     load = (data or {}).get("load", 0)
     if load > os.cpu_count() / 2 and facts.get("state") != "planned":
         facts = {"note": f"other work on the machine, load {load:.0f}: times are worth little", **facts}
     about = json.loads((DATA / "about.json").read_text())
-    about[name] = {"machine": machine(), "date": datetime.date.today().isoformat(), "commit": commit, "state": "measured", **facts}
+    about[name] = {**made(), "state": "measured", **(data or {}).get("made", {}), **facts}
     (DATA / "about.json").write_text(json.dumps(about, indent=1, ensure_ascii=False) + "\n")
 
 
-def run_kept(words):
+def run_kept(words, environment):
     """(exit code, output, words on stderr, the most memory that the process held)."""
     with tempfile.TemporaryFile("w+") as out, tempfile.TemporaryFile("w+") as err:
-        process = subprocess.Popen(words, stdout=out, stderr=err, cwd=ROOT)
+        process = subprocess.Popen(words, stdout=out, stderr=err, cwd=ROOT, env={**os.environ, **environment})
         _, status, usage = os.wait4(process.pid, 0)
         process.returncode = os.waitstatus_to_exitcode(status)
         out.seek(0), err.seek(0)
@@ -79,11 +99,45 @@ def of_run(folder):
             "steps": train[-1]["step"], "seconds": sum(line["interval_s"] for line in train), "memory_bytes": train[-1]["memory_bytes"]}
 
 
-def call(vitrail, words):
+class Journal:
+    """The answers of a study so far, one a line behind a line that says whose they are."""
+
+    def __init__(self, path, whose):
+        self.path, self.known = path, {}
+        lines = path.read_text().split("\n")[:-1] if path.exists() else []  # a line without its end was cut off
+        if lines and json.loads(lines[0]) != whose:
+            sys.exit(f"{path} holds answers of another config, program or machine: remove it, or name another file with --journal")
+        for line in lines[1:]:
+            key, answer = json.loads(line)
+            self.known[tuple(key)] = answer
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text("".join(line + "\n" for line in lines or [json.dumps(whose)]))
+
+    def answer(self, key, ask):
+        """What was answered before, or now."""
+        if key not in self.known:
+            self.known[key] = ask()
+            with self.path.open("a") as file:
+                file.write(json.dumps([key, self.known[key]]) + "\n")
+        return self.known[key]
+
+    def end(self):
+        self.path.unlink()
+
+
+class NoJournal:
+    def answer(self, key, ask):
+        return ask()
+
+    def end(self):
+        pass
+
+
+def call(vitrail, words, environment):
     with tempfile.TemporaryDirectory() as folder:
         run = Path(folder) / "run"
         extra = ["--out", str(run), "--quiet"] if words[0] == "train" else ["--json"]
-        code, out, err, held = run_kept([vitrail, *words, *extra])
+        code, out, err, held = run_kept([vitrail, *words, *extra], environment)
         if code:
             return {"exit": code, "error": err.strip().splitlines()[-1] if err.strip() else ""}
         answer = of_run(run) if words[0] == "train" else json.loads(out)
@@ -102,21 +156,25 @@ class Table:
         axes = spec.get("axes", {})
         self.cases = spec.get("cases") or [dict(zip(axes, values)) for values in itertools.product(*axes.values())]
 
-    def measure(self, vitrail, repeat):
+    def answer(self, vitrail, i, command):
+        words = shlex.split(os.path.expandvars(self.spec["run"][command].format(**self.cases[i])))
+        began = time.monotonic()
+        answer = call(vitrail, words, {name: value.format(**self.cases[i]) for name, value in self.spec.get("environment", {}).items()})
+        print(f"{self.name} {self.cases[i]} {command}: {time.monotonic() - began:.1f} s", file=sys.stderr, flush=True)
+        if "exit" in answer and command not in self.spec.get("may_fail", []):
+            sys.exit(f"{' '.join(words)}: {answer['error']}")
+        return answer
+
+    def measure(self, vitrail, repeat, journal=NoJournal()):
         """What every case's commands printed, repetition by repetition."""
         found = [{} for _ in self.cases]
         order = [(i, command) for i in range(len(self.cases)) for command in self.spec["run"]]
         for turn in range(repeat):
             self.random.shuffle(order)
             for i, command in order:
-                words = shlex.split(os.path.expandvars(self.spec["run"][command].format(**self.cases[i])))
-                if turn and words[0] == "plan":
+                if turn and self.spec["run"][command].startswith("plan "):
                     continue  # a plan has no spread
-                began = time.monotonic()
-                answer = call(vitrail, words)
-                print(f"{self.name} {self.cases[i]} {command}: {time.monotonic() - began:.1f} s", file=sys.stderr, flush=True)
-                if "exit" in answer and command not in self.spec.get("may_fail", []):
-                    sys.exit(f"{' '.join(words)}: {answer['error']}")
+                answer = journal.answer((self.name, i, command, turn), lambda: self.answer(vitrail, i, command))
                 found[i].setdefault(command, []).append(answer)
         return found
 
@@ -160,20 +218,27 @@ class Table:
         return {"columns": columns, "rows": self.rows(found)}
 
 
-def main():
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("config", type=Path)
-    parser.add_argument("--vitrail", default=str(ROOT / "build/release/vitrail"))
-    parser.add_argument("--json", type=Path)
-    parser.add_argument("--keep", action="store_true")
-    parser.add_argument("--only")
-    args = parser.parse_args()
-    config = read_config(args.config)
-    result = {"load": os.getloadavg()[0], "tables": {}}
+def take(path, name):
+    """Keeps a result that was made on another machine."""
+    data = json.loads(Path(path).read_text())
+    about = json.loads((DATA / "about.json").read_text())
+    if "made" not in data or name not in about:
+        sys.exit(f"{path} does not say where it was made" if name in about else f"data/about.json says nothing of {name}")
+    facts = {key: about[name][key] for key in ("experiment", "document", "command")}
+    keep(name, {**facts, "state": "measured"}, data)
+
+
+def run(args):
+    config, program = read_config(args.config), [args.vitrail, "--version"]
+    version = subprocess.run(program, capture_output=True, text=True).stdout.strip()
+    origin = made()
+    journal = Journal(args.journal or ROOT / f"runs/studies/{args.config.stem}.jsonl",
+                      {"config": config, "program": version, "machine": origin["machine"], "commit": origin["commit"]})
+    result = {"made": origin, "load": os.getloadavg()[0], "tables": {}}
     for name, spec in config["tables"].items():
         if args.only in (None, name):
             one = Table(name, spec, config.get("seed", 0))
-            result["tables"][name] = one.made(one.measure(args.vitrail, spec.get("repeat", config.get("repeat", 1))))
+            result["tables"][name] = one.made(one.measure(args.vitrail, spec.get("repeat", config.get("repeat", 1)), journal))
     if args.json:
         args.json.write_text(json.dumps(result, indent=1, ensure_ascii=False) + "\n")
     if args.keep:
@@ -181,6 +246,22 @@ def main():
         keep(args.config.stem + ".json", {**facts, "command": f"bench/study.py configs/studies/{args.config.name}"}, result)
     if not args.json and not args.keep:
         print(json.dumps(result, indent=1, ensure_ascii=False))
+    journal.end()
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("config", type=Path, nargs="?")
+    parser.add_argument("--vitrail", default=str(ROOT / "build/release/vitrail"))
+    parser.add_argument("--json", type=Path)
+    parser.add_argument("--keep", action="store_true")
+    parser.add_argument("--only")
+    parser.add_argument("--journal", type=Path, help="where answers are kept until the study ends")
+    parser.add_argument("--take", nargs=2, metavar=("FILE", "NAME"))
+    args = parser.parse_args()
+    if not (args.take or args.config):
+        parser.error("a config is missing")
+    return take(*args.take) if args.take else run(args)
 
 
 if __name__ == "__main__":

@@ -1,5 +1,6 @@
 """The tables of docs/experiments, each made from a file of docs/experiments/data: KINDS names them. A kind is a function
 of the file's content and the rest of its mark; it returns Markdown."""
+import re
 import statistics
 
 
@@ -25,7 +26,7 @@ def size(value):
 
 # How a column's numbers are written, by its unit.
 UNITS = {"s": seconds, "ms": lambda value: seconds(value / 1e3), "share": percent, "bytes": size, "count": lambda value: f"{value:,.0f}",
-         "rate": lambda value: f"{value:.4g}", "times": lambda value: f"{value:.2f}", "top1": lambda value: f"{100 * value:.2f} %",
+         "rate": lambda value: f"{value:.4g}" if value < 1e4 else f"{value:,.0f}", "times": lambda value: f"{value:.2f}", "top1": lambda value: f"{100 * value:.2f} %",
          "loss": lambda value: f"{value:.3f}", "exact": lambda value: f"{value:.6f}", "error": lambda value: f"{value:.0e}", "difference": lambda value: f"{100 * value:+.1f} %"}
 
 
@@ -180,11 +181,48 @@ def published(data, name):
     return text + ".\n"
 
 
+def sensitivity(data, name="sensitivity"):
+    rows = [[row["case"], row["of"], percent(row["error"]), percent(row["t1/n"]), f"{row['error'] / row['t1/n']:.3f}"]
+            for row in data["studies"][name]["rows"]]
+    return table(["the network file", "epochs", "mean error", "of t1/n", "error over that of t1/n"], rows)
+
+
 # Of bench/predict_ranks.py.
 def ranks(data):
     rows = [[row["case"], row["ranks"], seconds(row["predicted_s"]), seconds(row["measured_s"]),
              percent(row["off"])] for row in data["rows"]]
-    return table(["", "ranks", "predicted", "measured", "off"], rows)
+    errors = [row["off"] for row in data["rows"]]
+    last = f"\nMedian {percent(statistics.median(errors))}, worst {percent(max(errors))}.\n" if errors else ""
+    return table(["", "ranks", "predicted", "measured", "off"], rows) + last
+
+
+# Of bench/compare_ranks.py.
+def compared(data):
+    rows = []
+    for one in data["comparisons"]:
+        speeds = {name: row["images_per_second"] for name, row in one["rows"].items()}
+
+        def times(name, peer):
+            return f"{speeds[name] / speeds[peer]:.2f}" if peer in speeds else ""
+        for name, row in one["rows"].items():
+            shares = [percent(row[key]) if key in row else "" for key in ("exposed_share", "waited_share")]
+            rows.append([f"{one['ranks']} ranks, {one['kind']}", name.replace("_zero", ", ZeRO 1"), row["rounds"], f"{speeds[name]:.0f}",
+                         times(name, "torch"), times(name, "accelerate"), times(name, "copies"), *shares])
+    versions = ", ".join(f"{name} {version}" for name, version in data["versions"].items())
+    titles = ["", "by", "rounds", "images a second", "times torch", "times Accelerate", "times copies", "communication", "of it waiting"]
+    return table(titles, rows) + (f"\nWith {versions}.\n" if versions else "")
+
+
+# Of bench/mixed_ranks.py.
+def mixed(data):
+    def row(name, speed, shares):
+        return [name, f"{speed:.1f}", f"{speed / data['sum']:.2f}", f"{speed / data['even']:.2f}", shares]
+    rows = [row("the ranks alone, added up", data["sum"], ", ".join(f"{speed:.1f}" for speed in data["alone"]) + " img/s"),
+            row("even cut", data["even"], ""), row("auto", data["auto"], ", ".join(map(str, data["auto_shares"]))),
+            row("best by hand", data["best_by_hand"], ", ".join(map(str, data["best_shares"])))]
+    text = table([f"threads {data['threads']}, {data['batch']} images", "images a second", "of the sum", "of even", "shares"], rows)
+    return text + (f"\nMedians of {data['rounds']} rounds. `auto` is {data['auto_of_best']:.3f} of the best by hand, its shares {percent(data['furthest_share'])} away at most; "
+                   f"ten losses differ from one rank's by {data['worst_loss']:.1e} at most.\n")
 
 
 # Of bench/predict_steps.py --together.
@@ -195,6 +233,27 @@ def set_name(one):
     types = list(dict.fromkeys(row["case"].rsplit(", ", 1)[1] for row in one["cases"]))
     words = [f"{where}{threads}", "fixed" if one["seed"] is None else f"drawn by seed {one['seed']}", *one.get("set", []), *types]
     return ", ".join(words)
+
+
+def case_facts(name):
+    """(model, pixels, images, whether it trains) of a case by its name: "Ti 224 px, batch 1, infer, f32"."""
+    model, pixels, images, work = re.match(r"(\S+) (\d+) px, batch (\d+), (\w+)", name).groups()
+    return model, int(pixels), int(images), work == "train"
+
+
+def coverage(data):
+    """What was run: models, images and pixels, and how long the steps took."""
+    rows = []
+    for where, chosen in (("GPU", lambda one: one["device"] != "cpu"), ("processors", lambda one: one["device"] == "cpu")):
+        cases = [row for one in data["sets"] if chosen(one) for row in one["cases"]]
+        facts = [case_facts(row["case"]) for row in cases]
+
+        def span(values):
+            return f"{min(values):,} to {max(values):,}" if values else "none"
+        rows.append([where, ", ".join(sorted({model for model, *_ in facts}, key=["Ti", "S", "S/32", "B", "B/32", "L", "H"].index)),
+                     span([images for _, _, images, _ in facts]), *(span([pixels for _, pixels, _, trains in facts if trains == kind]) for kind in (False, True)),
+                     f"{seconds(min(row['median_s'] for row in cases))} to {seconds(max(row['median_s'] for row in cases))}"])
+    return table(["on", "models", "images", "pixels, inference", "pixels, training", "steps"], rows)
 
 
 def errors_row(name, cases):
@@ -246,5 +305,5 @@ def cnn(data):
 
 
 KINDS = {"table": plain, "curves": curves, "fits": fits, "messages": messages, "shares": shares, "accuracy": accuracy,
-         "settings": settings, "seed": seed, "seed-ratios": seed_ratios, "sweep": sweep, "published": published, "ranks": ranks,
-         "steps": steps, "step-errors": step_errors, "beside": beside, "cnn": cnn, "recommended": lambda study: study["recommended"]["why"] + ".\n"}
+         "settings": settings, "seed": seed, "seed-ratios": seed_ratios, "sweep": sweep, "published": published, "sensitivity": sensitivity, "ranks": ranks,
+         "compared": compared, "mixed": mixed, "steps": steps, "coverage": coverage, "step-errors": step_errors, "beside": beside, "cnn": cnn, "recommended": lambda study: study["recommended"]["why"] + ".\n"}

@@ -54,6 +54,7 @@ void run_alone(const Options& options, Console& console) {
   const double loss = steps.loss_share();
   nlohmann::ordered_json json = training_facts(plan);
   json["loss"] = loss;
+  json["memory_allocated"] = steps.allocated_bytes();
   report_bench(result, saved, options,
                {{"training", training_text(plan)},
                 {"loss", strf("%.4f after %lld steps", loss, static_cast<long long>(steps_run))}},

@@ -24,18 +24,19 @@ struct Row {
 };
 
 // With few images all weights of a network pass the caches in every run, so there are as many blocks here as
-// outgrow them; with many images it is the activations that do, and one block is enough.
+// outgrow them; with many images it is the activations that do, and two blocks are enough. The last block
+// computes its attention and its MLP for the class token alone, so that one block would have neither.
 const std::vector<Row>& processor_rows() {
   static const std::vector<Row> all = {
       {"vit_tiny_patch16_224", 224, 12, {1, 8}, true}, {"vit_tiny_patch16_224", 224, 2, {64}},
-      {"vit_tiny_patch16_224", 224, 1, {256}},         {"vit_tiny_patch16_224", 512, 3, {1, 6}},
+      {"vit_tiny_patch16_224", 224, 2, {256}},         {"vit_tiny_patch16_224", 512, 3, {1, 6}},
       {"vit_tiny_patch16_224", 1024, 2, {1}},          {"vit_small_patch16_224", 224, 12, {1, 4}},
-      {"vit_small_patch16_224", 224, 2, {24}},         {"vit_small_patch16_224", 224, 1, {96}},
+      {"vit_small_patch16_224", 224, 2, {24}},         {"vit_small_patch16_224", 224, 2, {96}},
       {"vit_small_patch16_224", 1024, 2, {1}},         {"vit_base_patch32_224", 224, 6, {1, 16}},
       {"vit_base_patch16_224", 224, 12, {1}},          {"vit_base_patch16_224", 224, 3, {2, 8}, true},
-      {"vit_base_patch16_224", 224, 1, {32}},          {"vit_base_patch16_224", 384, 2, {1}},
-      {"vit_base_patch16_224", 1024, 1, {1}},          {"vit_large_patch16_224", 224, 6, {1}},
-      {"vit_large_patch16_224", 224, 2, {4}},          {"vit_large_patch16_224", 224, 1, {16}},
+      {"vit_base_patch16_224", 224, 2, {32}},          {"vit_base_patch16_224", 384, 2, {1}},
+      {"vit_base_patch16_224", 1024, 2, {1}},          {"vit_large_patch16_224", 224, 6, {1}},
+      {"vit_large_patch16_224", 224, 2, {4}},          {"vit_large_patch16_224", 224, 2, {16}},
       {"vit_huge_patch14_224", 224, 4, {1}},           {"vit_huge_patch14_224", 224, 2, {3}, true}};
   return all;
 }
@@ -61,14 +62,23 @@ class NodeSamples {
  public:
   explicit NodeSamples(const ExecutionPlan& plan) : plan_(plan), taken_(plan.program.nodes.size()) {}
 
-  void take(const Executor& program) {
+  // Takes the times of a run; returns what its nodes took together.
+  double take(const Executor& program) {
+    double sum = 0;
     for (size_t i = 0; i < taken_.size(); ++i)
-      if (const NodeTime& time = program.times()[i]; time.runs > 0)
+      if (const NodeTime& time = program.times()[i]; time.runs > 0) {
         taken_[i].push_back(time.seconds / static_cast<double>(time.runs));
+        sum += time.seconds;
+      }
+    return sum;
   }
   // Settles each node on the median of its runs.
   void settle() {
     for (const std::vector<double>& times : taken_) seconds_.push_back(spread_of(times).median);
+  }
+  const ExecutionPlan& plan() const { return plan_; }
+  void scale(double factor) {
+    for (double& seconds : seconds_) seconds *= factor;
   }
   bool counts(size_t node) const { return plan_.program.nodes[node].op->is_launched(); }
   size_t count() const {
@@ -106,6 +116,18 @@ class NodeSamples {
   std::vector<double> seconds_;
 };
 
+// On a processor nodes are timed within the whole run. What that takes beside them, the copy of its images
+// above all, is a point of its own, since it is not the nodes' to share: the first program takes the images.
+void add_beside(std::vector<NodeSamples>& programs, double whole, double beside, CostCurves& curves) {
+  constexpr double kLeast = 1e-6;
+  beside = std::clamp(beside, kLeast, std::max(whole / 2, kLeast));
+  double sum = 0;
+  for (const NodeSamples& program : programs) sum += program.sum(0);
+  for (NodeSamples& program : programs) program.scale((whole - beside) / sum);  // medians need not add up
+  const ExecutionPlan& fed = programs.front().plan();
+  curves.add(curve_of_run(fed), {size_of_run(fed), beside});
+}
+
 // A node timed alone takes another time than in a whole run: on a GPU the marks between nodes cost more than
 // the gaps of a replayed graph. Each node takes the same correction, so that they add up to the whole.
 double correction(const std::vector<NodeSamples>& programs, double whole) {
@@ -132,8 +154,8 @@ struct Timed {
 };
 
 // Runs until the budget is spent, three times at least (twice where a run is longer than the budget), and
-// returns the median seconds of a run.
-double median_seconds(const Timed& timed, double budget, const std::function<void()>& after) {
+// returns the median seconds of a run. `after` gets those of each.
+double median_seconds(const Timed& timed, double budget, const std::function<void(double)>& after) {
   const Clock::time_point begin = Clock::now();
   std::vector<double> seconds;
   const auto least = [&] { return seconds.empty() || seconds.front() < budget ? 3u : 2u; };
@@ -142,7 +164,7 @@ double median_seconds(const Timed& timed, double budget, const std::function<voi
     const Clock::time_point start = Clock::now();
     timed.run();
     seconds.push_back(seconds_since(start));
-    after();
+    after(seconds.back());
   }
   return spread_of(seconds).median;
 }
@@ -150,11 +172,14 @@ double median_seconds(const Timed& timed, double budget, const std::function<voi
 double measure(const Timed& timed, bool records, double budget, CostCurves* curves) {
   std::vector<NodeSamples> samples;
   for (const Executor* program : timed.programs) samples.emplace_back(program->plan());
-  const auto take = [&] {
-    for (size_t i = 0; i < samples.size(); ++i) samples[i].take(*timed.programs[i]);
+  std::vector<double> beside;  // the nodes, by run
+  const auto take = [&](double seconds) {
+    for (size_t i = 0; i < samples.size(); ++i) seconds -= samples[i].take(*timed.programs[i]);
+    beside.push_back(seconds);
   };
   for (int i = 0; i < (records ? 3 : 1); ++i) timed.run();  // a GPU records the second run
-  const double whole = median_seconds(timed, budget, records ? [] {} : std::function<void()>(take));
+  const double whole =
+      median_seconds(timed, budget, records ? [](double) {} : std::function<void(double)>(take));
   if (!curves) return whole;
   if (records) {
     timed.time_nodes(true);
@@ -162,7 +187,8 @@ double measure(const Timed& timed, bool records, double budget, CostCurves* curv
     median_seconds(timed, budget / 2, take);
   }
   for (NodeSamples& program : samples) program.settle();
-  const double more = correction(samples, whole);
+  if (!records) add_beside(samples, whole, spread_of(beside).median, *curves);
+  const double more = records ? correction(samples, whole) : 0;
   for (const NodeSamples& program : samples) program.add_to(*curves, more);
   return whole;
 }

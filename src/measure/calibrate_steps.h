@@ -32,8 +32,8 @@ struct StepMeasurement {
   double seconds = 0;    // of a whole run: the median
   double predicted = 0;  // by the device file given; 0: none
 };
-// Measures a step for about `budget` seconds, and adds the points of its nodes to `curves` where given: their
-// times add up to those of the whole run.
+// Measures a step for about `budget` seconds, and adds the points of its nodes to `curves` where given, on a
+// processor one for what the run takes beside them: they add up to the whole run.
 StepMeasurement measure_step(const CalibrationStep& step, const DeviceInfo& device, double budget,
                              CostCurves* curves, const DeviceFile* file = nullptr);
 

@@ -24,6 +24,7 @@ class SyntheticSteps {
   double loss_share();
 
   int64_t steps() const { return steps_; }
+  size_t allocated_bytes() const { return step_.allocated_bytes(); }  // what the rank's buffers hold
   Executor& micro() { return step_.micro(); }
   Executor& update() { return step_.update(); }
   // The programs of an update in the order in which they run.

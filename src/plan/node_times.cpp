@@ -34,6 +34,25 @@ NodeSize size_of(const ExecutionPlan& plan, size_t node) {
   return {cost.flops, cost.bytes, ins.empty() ? 0 : elems(ins.front()), last};
 }
 
+CostCurve curve_of_run(const ExecutionPlan& plan) {
+  return {.kind = "run",
+          .kernel = "beside nodes",
+          .type = gemm_type(plan.program),
+          .threads = plan.device.threads,
+          .points = {}};
+}
+
+NodeSize size_of_run(const ExecutionPlan& plan) {
+  NodeSize size;
+  for (const Value& value : plan.program.values)
+    if (value.kind == ValueKind::kInput && value.desc.shape.has('B')) {
+      size.bytes += 2 * static_cast<double>(value.desc.bytes());  // read and written
+      size.first += static_cast<double>(value.desc.elems());
+    }
+  for (const Node& node : plan.program.nodes) size.last += node.op->is_launched() ? 1 : 0;
+  return size;
+}
+
 namespace {
 bool has_curves(const DeviceFile& device, const std::string& type) {
   const std::vector<CostCurve>& all = device.curves.curves();
@@ -70,6 +89,15 @@ std::optional<double> curve_seconds(const ExecutionPlan& plan, size_t node, cons
   return device.curves.seconds(measured_as(curve_of(plan, node), device), size_of(plan, node),
                                [&](int threads) { return device.roofline(threads); });
 }
+
+// What a run takes beside its nodes; 0 where nobody measured it.
+double seconds_beside(const ExecutionPlan& plan, const DeviceFile& device) {
+  const NodeSize size = size_of_run(plan);
+  if (!plan.device.shares_host_memory || size.bytes == 0) return 0;
+  return device.curves
+      .seconds(curve_of_run(plan), size, [&](int threads) { return device.roofline(threads); })
+      .value_or(0);
+}
 }  // namespace
 
 std::vector<double> node_seconds(const ExecutionPlan& plan, const DeviceFile& device) {
@@ -85,6 +113,9 @@ std::vector<double> node_seconds(const ExecutionPlan& plan, const DeviceFile& de
                        .value_or(estimate_seconds(plan.program, plan.program.nodes[i], roofline));
     seconds[i] = at->second;
   }
+  if (const auto first = std::find_if(seconds.begin(), seconds.end(), [](double s) { return s > 0; });
+      first != seconds.end())
+    *first += seconds_beside(plan, device);
   return seconds;
 }
 

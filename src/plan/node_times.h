@@ -11,7 +11,8 @@
 namespace vitrail {
 
 // Returns one entry a node, in the order of the program, for a run in which nothing else waits. The number of
-// threads is that of the plan's device. Collectives, waits and notes about memory take 0.
+// threads is that of the plan's device. Collectives, waits and notes about memory take 0. What a run takes
+// beside its nodes counts with the first.
 std::vector<double> node_seconds(const ExecutionPlan& plan, const DeviceFile& device);
 
 // Returns their sum: one run of the program on one rank.
@@ -29,5 +30,10 @@ std::string kernel_name(const NodeChoice& choice);
 // A node as the curves of a device file see it: which curve has its points, and its size.
 CostCurve curve_of(const ExecutionPlan& plan, size_t node);
 NodeSize size_of(const ExecutionPlan& plan, size_t node);
+
+// What a run on a processor takes beside its nodes, the copy of its images above all, as a curve of its own;
+// its size is that of the images and the number of nodes. Bytes are 0 for a program that takes no images.
+CostCurve curve_of_run(const ExecutionPlan& plan);
+NodeSize size_of_run(const ExecutionPlan& plan);
 
 }  // namespace vitrail

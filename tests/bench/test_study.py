@@ -1,6 +1,7 @@
 """bench/study.py with a program that answers by its arguments: every case runs, medians and ratios are right, failures are told."""
 import json
 import os
+import subprocess
 import sys
 import tempfile
 import unittest
@@ -8,7 +9,8 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent.parent
 sys.path.insert(0, str(ROOT / "bench"))
-import study  # noqa: E402: it lies in bench
+import random_memory  # noqa: E402: it lies in bench
+import study  # noqa: E402
 
 PROGRAM = """#!/usr/bin/env python3
 import json, pathlib, sys
@@ -16,6 +18,8 @@ log = pathlib.Path(__file__).with_suffix(".log")
 seen = log.read_text().splitlines() if log.exists() else []
 words = " ".join(sys.argv[1:])
 log.write_text("\\n".join([*seen, words]))
+if words == "--version":
+    sys.exit(0)
 n = int(words.split("--n ")[1].split()[0])
 if n == 13:
     sys.exit("error: thirteen is refused")
@@ -57,6 +61,27 @@ class StudyTest(unittest.TestCase):
         spec = {**spec, "may_fail": ["plan", "bench"], "columns": SPEC["columns"][:3]}
         self.assertEqual(self.made(spec)["rows"], [["a13", "error: thirteen is refused", "error: thirteen is refused"]])
 
+    def run_study(self, *words):
+        script = [sys.executable, "-B", str(ROOT / "bench/study.py"), str(self.program.with_name("c.json")), "--vitrail", str(self.program)]
+        files = ["--json", str(self.program.with_name("out.json")), "--journal", str(self.program.with_name("j.jsonl"))]
+        return subprocess.run([*script, *files, *words], capture_output=True, text=True)
+
+    def test_a_study_that_was_cut_off_goes_on_and_another_one_is_refused(self):
+        config, journal = (self.program.with_name(name) for name in ("c.json", "j.jsonl"))
+        config.write_text(json.dumps({"tables": {"t": {**SPEC, "axes": {"kind": ["a"], "n": [2, 4, 13]}}}}))
+        self.assertIn("thirteen is refused", self.run_study().stderr)
+        kept = journal.read_text().splitlines()
+        self.assertGreaterEqual(len(kept), 1)
+        journal.write_text("\n".join(kept) + '\n[["t", 0, "be')  # killed in the middle of a line
+        config.write_text(json.dumps({"tables": {"t": {**SPEC, "axes": {"kind": ["a"], "n": [2, 4]}}}}))
+        self.assertIn("another config", self.run_study().stderr)
+        journal.write_text("\n".join([json.dumps({**json.loads(kept[0]), "config": study.read_config(config)}),
+                                      json.dumps([["t", 0, "bench", 0], {"t": {"median": 77}}])]) + '\n[["t", 0, "be')
+        self.assertEqual(self.run_study().returncode, 0)
+        rows = json.loads(self.program.with_name("out.json").read_text())["tables"]["t"]["rows"]
+        self.assertEqual([row[2] for row in rows], [77, 4])  # the answer that was there, and one anew
+        self.assertFalse(journal.exists())
+
     def test_every_config_names_its_document_and_is_readable(self):
         for path in sorted((ROOT / "configs/studies").glob("*.json")):
             config = study.read_config(path)
@@ -64,8 +89,17 @@ class StudyTest(unittest.TestCase):
                 self.assertTrue((ROOT / "docs/experiments" / config["document"]).exists(), path.name)
                 for spec in config["tables"].values():
                     self.assertTrue(study.Table("t", spec, 0).cases)
-        self.assertEqual(json.loads((ROOT / "docs/experiments/data/about.json").read_text()).keys(),
+        about = json.loads((ROOT / "docs/experiments/data/about.json").read_text())
+        self.assertEqual({name for name, facts in about.items() if facts["state"] != "not yet run"},
                          {path.name for path in (ROOT / "docs/experiments/data").glob("*.json") if path.name != "about.json"})
+
+
+class RandomMemoryTest(unittest.TestCase):
+    def test_a_row_of_a_gpu_takes_the_place_of_another_name_of_it(self):
+        known = [["processor, few", 300, 901, 0], ["H200, many", 100, 304, 0]]
+        for rows, expected in (([["NVIDIA H200, many", 7, 7, 0]], [known[0], ["NVIDIA H200, many", 7, 7, 0]]),
+                               ([["processor, few", 7, 7, 0]], [["processor, few", 7, 7, 0], known[1]])):
+            self.assertEqual(random_memory.with_known(rows, known), expected)
 
 
 if __name__ == "__main__":

@@ -94,6 +94,7 @@ TEST(StudyTables, LawsAreSentences) {
   EXPECT_NE(with(3, ShareFit{1, 0}, {}).find("at most 1.0 times"), std::string::npos);
   EXPECT_EQ(with(3, {}, ShareFit{0.125, 0.5}),
             "Gustafson: 12.50 % of the work is not shared out (off by 0.500 in speed-up)");
+  EXPECT_EQ(with(3, {}, ShareFit{1.95, 0}), "Gustafson's law does not apply: more ranks do less than one");
   EXPECT_EQ(with(1, ShareFit{0.05, 0.01}, {}), "");
   EXPECT_EQ(with(3, {}, {}), "");
 }

@@ -57,6 +57,22 @@ TEST(NodeSeconds, WithoutCurvesATypeOfUnknownRateTakesThatOfF32) {
   EXPECT_DOUBLE_EQ(run_seconds(planned_gemm(DType::kF16), file), flops / 0.5e12);
 }
 
+// The images of a run are copied whatever its nodes do.
+TEST(NodeSeconds, WhatARunTakesBesideItsNodesCountsWithTheFirst) {
+  const ExecutionPlan plan = planned_gemm(DType::kF32);
+  const NodeSize size = size_of_run(plan);
+  EXPECT_EQ(size.tied(), (std::array<double, 4>{0, 2 * 4 * 64 * 256, 64 * 256, 1}));
+  DeviceFile file;
+  file.spec = CpuSpec{.isa = "plain",
+                      .cores = 1,
+                      .rates = {{.threads = 1, .fma_gflops = 50, .copy_gbps = 10}},
+                      .gemms = {{.m = 64, .n = 64, .k = 64, .threads = 1, .gflops = 25}}};
+  file.curves.add(curve_of(plan, 0), {size_of(plan, 0), 5e-3});
+  EXPECT_NEAR(run_seconds(plan, file), 5e-3, 1e-9) << "a file that knows nothing of it";
+  file.curves.add(curve_of_run(plan), {size, 2e-3});
+  EXPECT_NEAR(node_seconds(plan, file)[0], 7e-3, 1e-9);
+}
+
 TEST(KernelName, IsThatOfEveryMember) {
   Builder b;
   const ValueId x = b.input("x", {DType::kF32, {{'B', 3}, {'D', 37}}});

@@ -1,5 +1,6 @@
 """Reports opened in headless Chromium, in both themes: no message on the console, nothing asked of a network, no text
-beyond the edge of its figure.  browser_test.py TEST_TELEMETRY [VITRAIL]; exit code 77 where there is no Chromium."""
+beyond the edge of its figure.  browser_test.py TEST_TELEMETRY [VITRAIL]; exit code 77 where there is no Chromium. VITRAIL_SHOTS names a
+folder that gets every page as PNG in both themes, to be looked at."""
 import html
 import json
 import os
@@ -15,6 +16,7 @@ CHROMIUM = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", 
 FLAGS = ["--headless", "--no-sandbox", "--disable-gpu", "--disable-background-networking", "--disable-component-update",
          "--disable-sync", "--no-first-run", "--disable-default-apps", "--enable-logging=stderr", "--v=0",
          "--window-size=1200,2000", "--virtual-time-budget=2000"]
+SHOTS = os.environ.get("VITRAIL_SHOTS")
 THEMES = {"light": "1", "dark": "0"}
 # Appended to a copy of the page: lists texts of figures that reach beyond their drawing.
 PROBE = """<script>document.addEventListener('DOMContentLoaded',function(){var out=[];
@@ -50,11 +52,20 @@ def look_at(page, theme, folder):
     return messages, asked, json.loads(html.unescape(clipped.group(1))) if clipped else []
 
 
+def take_shot(page, theme, folder):
+    """Writes the page as it looks, SHOTS/NAME-THEME.png."""
+    name = f"{page.parent.name}-{page.stem}" if page.parent != folder else page.stem
+    subprocess.run([CHROMIUM, *FLAGS, f"--user-data-dir={folder / 'profile'}", f"--blink-settings=preferredColorScheme={THEMES[theme]}",
+                    "--window-size=1200,5200", f"--screenshot={Path(SHOTS).resolve() / f'{name}-{theme}.png'}", page.as_uri()], check=True, capture_output=True, timeout=120)
+
+
 def expect_quiet(page, folder):
     probed = folder / f"probed-{page.parent.name}-{page.name}"
     text = page.read_text()
     probed.write_text(text.replace("</body>", PROBE + "</body>"))
     for theme in THEMES:
+        if SHOTS:
+            take_shot(page, theme, folder)
         messages, asked, clipped = look_at(probed, theme, folder)
         if messages or asked or clipped:
             sys.exit(f"{page}, {theme}: console {messages}, network {sorted(asked)}, clipped {clipped}")

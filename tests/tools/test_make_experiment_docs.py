@@ -1,4 +1,5 @@
-"""tools/make_experiment_docs.py: tables follow their data, their source is named, and nothing is typed in beside them."""
+"""tools/make_experiment_docs.py: tables follow their data, their source is named, nothing is typed in beside them, figures show
+their data, and commits are there."""
 import json
 import shutil
 import subprocess
@@ -55,6 +56,40 @@ class ExperimentDocs(unittest.TestCase):
         done = self.run_tool()
         self.assertEqual(done.returncode, 1)
         self.assertIn("says nothing of data/a.json", done.stderr)
+
+    def test_what_was_not_run_yet_says_so_and_needs_no_file(self):
+        self.write({"a.json": {**FACTS, "state": "not yet run"}}, DATA, MARK)
+        (self.folder / "data/a.json").unlink()
+        self.assertEqual(self.run_tool().returncode, 0)
+        self.assertIn("*Not yet run: `c`*", (self.folder / "a.md").read_text())
+
+    def test_files_without_raw_output_are_listed(self):
+        self.write({"a.json": {**FACTS, "note": "raw output not kept, by hand"}, "b.json": FACTS}, DATA,
+                   "<!-- study: data/about.json not-kept -->\n<!-- end -->\n")
+        self.run_tool()
+        self.assertIn("not kept: `a.json`.", (self.folder / "a.md").read_text())
+
+    def test_a_commit_that_is_not_in_the_history_is_refused(self):
+        def git(*words):
+            subprocess.run(["git", "-C", self.root, "-c", "user.name=n", "-c", "user.email=e", *words], check=True, capture_output=True)
+        self.write({"a.json": {**FACTS, "commit": ""}}, DATA, MARK)
+        self.run_tool()
+        git("init"), git("add", "."), git("commit", "-m", "all")
+        self.assertEqual(self.run_tool("--check").returncode, 0)
+        (self.root / "docs/b.md").write_text("Measured at commit 0123abcd.\n")
+        done = self.run_tool("--check")
+        self.assertEqual((done.returncode, done.stdout), (1, "a commit that is not in the history: 0123abcd\n"))
+
+    def test_a_figure_of_other_values_and_one_without_a_mark_are_refused(self):
+        study = {"curves": [{"transport": "threads", "batch": 8, "scaling": "weak", "rows": [{"ranks": 1, "epoch_s": 2}, {"ranks": 2, "epoch_s": 2.5}]}]}
+        image, mark = "![x](a.svg)\n", "<!-- figure: data/a.json weak -->\n"
+        line = 'data-name="threads, batch 8 a rank" data-values="50.0,1,2;90.0,2,2.5"'
+        for text, svg, said in ((mark + image, line, ""), (mark + image, line.replace("2.5", "2.4"), "a figure that is not of its data: a.svg\n"),
+                                (image, line, "a figure without a mark: a.svg\n"), ("<!-- figure: not kept -->\n" + image, "", "")):
+            self.write({"a.json": FACTS}, study, text)
+            (self.folder / "a.svg").write_text(svg)
+            done = self.run_tool("--check")
+            self.assertEqual((done.returncode, done.stdout), (1 if said else 0, said))
 
     def test_help_is_told_and_nothing_is_read(self):
         done = self.run_tool("--help")

@@ -157,6 +157,10 @@ struct BatchChoice {
   bool fast(const StudyPoint& p) const { return p.images_per_s.median >= (1 - kSpeedLost) * fastest; }
 };
 
+std::string rate_text(double images_per_s) {
+  return images_per_s < 1e4 ? strf("%.4g", images_per_s) : strf("%.0f", images_per_s);
+}
+
 // Returns "; fewer are faster: 1 rank with ..."; nothing where no fewer are.
 std::string fewer_text(const StudyPoint& chosen, const std::vector<StudyPoint>& all) {
   const StudyPoint* best = &chosen;
@@ -165,9 +169,10 @@ std::string fewer_text(const StudyPoint& chosen, const std::vector<StudyPoint>& 
         p.which.ranks < chosen.which.ranks && p.images_per_s.median > best->images_per_s.median)
       best = &p;
   if (best == &chosen) return "";
-  return strf("; fewer are faster: %s with %lld images an update, %.4g images a second",
+  return strf("; fewer are faster: %s with %lld images an update, %s images a second",
               format_count(best->which.ranks, "rank").c_str(),
-              static_cast<long long>(best->which.global_batch()), best->images_per_s.median);
+              static_cast<long long>(best->which.global_batch()),
+              rate_text(best->images_per_s.median).c_str());
 }
 
 std::string reason_for(const StudyPoint& p, const BatchChoice& choice) {
@@ -176,8 +181,9 @@ std::string reason_for(const StudyPoint& p, const BatchChoice& choice) {
            format_count(choice.ranks, "rank").c_str(), p.which.transport.c_str(),
            choice.fast(p) ? "that lose no more than 5 % of the best speed"
                           : "that lose no more than a point of the best accuracy");
-  why += strf("; %.4g images a second of %.4g, %.1f %% of an update is exposed communication, %s a rank",
-              p.images_per_s.median, choice.fastest, 100 * p.exposed_share(),
+  why += strf("; %s images a second of %s, %.1f %% of an update is exposed communication, %s a rank",
+              rate_text(p.images_per_s.median).c_str(), rate_text(choice.fastest).c_str(),
+              100 * p.exposed_share(),
               format_bytes(static_cast<uint64_t>(std::max(0.0, p.memory_bytes))).c_str());
   if (p.top1.count > 0)
     why += strf("; accuracy %.2f %%, the best %.2f %%", 100 * p.top1.median, 100 * choice.best);

@@ -136,6 +136,8 @@ void add_messages(const Study& study, std::vector<StudyFigure>& figures) {
     Series fitted{.name = "fit: " + measured.name, .points = {}, .dashed = true, .follows = true};
     for (const StudyPoint* p : m.points) {
       const double mb = p->which.megabytes;
+      if (std::find(chart.x_ticks.begin(), chart.x_ticks.end(), mb) == chart.x_ticks.end())
+        chart.x_ticks.push_back(mb);
       measured.points.push_back(
           {mb, 1e3 * p->message_s.median, 1e3 * p->message_s.min, 1e3 * p->message_s.max});
       if (m.fit) fitted.points.push_back({mb, 1e3 * m.fit->seconds(mb * 1e6)});
@@ -143,6 +145,7 @@ void add_messages(const Study& study, std::vector<StudyFigure>& figures) {
     chart.series.push_back(measured);
     if (m.fit) chart.series.push_back(fitted);
   }
+  std::sort(chart.x_ticks.begin(), chart.x_ticks.end());
   if (!chart.series.empty()) figures.push_back({"all-reduce", line_chart(chart)});
 }
 

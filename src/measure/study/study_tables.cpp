@@ -120,6 +120,8 @@ StudyTable curve_table(const Curve& curve) {
 std::string fit_text(const Curve& c) {
   if (c.rows.size() < 2) return "";
   const char* exact = c.rows.size() == 2 ? "; any law fits two points" : "";
+  if (c.gustafson && c.gustafson->serial_share > 1)
+    return "Gustafson's law does not apply: more ranks do less than one";
   if (c.gustafson)
     return strf("Gustafson: %.2f %% of the work is not shared out (off by %.3f in speed-up%s)",
                 100 * c.gustafson->serial_share, c.gustafson->error, exact);

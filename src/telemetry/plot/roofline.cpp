@@ -40,18 +40,27 @@ class Labels {
   explicit Labels(const Frame& frame) : frame_(frame) {}
   void keep_free(const Box& box) { taken_.push_back(box); }
 
+  // A name on the left ends beside its mark, however wide the reader's letters are.
   std::string place(double x, double y, const std::string& name) {
     const double width = text_width(name);
-    const double gaps[][2] = {{8, 4}, {-8 - width, 4}, {-width / 2, -9}, {-width / 2, 17}, {6, -7}, {6, 15}};
-    for (const auto& gap : gaps) {
-      const Box box{x + gap[0], y + gap[1] - kLetterHeight + 2, x + gap[0] + width, y + gap[1] + 2};
+    struct Spot {
+      double dx, dy;
+      const char* anchor;
+      double before;  // the share of the name that lies before the anchor
+    };
+    constexpr Spot kSpots[] = {{8, 4, "start", 0},     {-8, 4, "end", 1},   {0, -9, "middle", 0.5},
+                               {0, 17, "middle", 0.5}, {6, -7, "start", 0}, {6, 15, "start", 0}};
+    for (const Spot& spot : kSpots) {
+      const double left = x + spot.dx - spot.before * width, line = y + spot.dy;
+      const Box box{left, line - kLetterHeight + 2, left + width, line + 2};
       const bool inside =
           box.x1 > frame_.left && box.x2 < frame_.width && box.y1 > 0 && box.y2 < frame_.bottom;
       if (!inside || std::any_of(taken_.begin(), taken_.end(), [&](const Box& b) { return b.meets(box); }))
         continue;
       taken_.push_back(box);
-      return strf("<text class=\"ink\" x=\"%.1f\" y=\"%.1f\">", x + gap[0], y + gap[1]) + html_escape(name) +
-             "</text>";
+      return strf("<text class=\"ink\" x=\"%.1f\" y=\"%.1f\" text-anchor=\"%s\">", x + spot.dx, line,
+                  spot.anchor) +
+             html_escape(name) + "</text>";
     }
     return "";
   }
