@@ -206,7 +206,7 @@ def compared(data):
             return f"{speeds[name] / speeds[peer]:.2f}" if peer in speeds else ""
         for name, row in one["rows"].items():
             shares = [percent(row[key]) if key in row else "" for key in ("exposed_share", "waited_share")]
-            rows.append([f"{one['ranks']} ranks, {one['kind']}", name.replace("_zero", ", ZeRO 1"), row["rounds"], f"{speeds[name]:.0f}",
+            rows.append([f"{one['ranks']} ranks, {one['kind']}", name.replace("_zero", ", ZeRO 1").replace("_", ", "), row["rounds"], f"{speeds[name]:.0f}",
                          times(name, "torch"), times(name, "accelerate"), times(name, "copies"), *shares])
     versions = ", ".join(f"{name} {version}" for name, version in data["versions"].items())
     titles = ["", "by", "rounds", "images a second", "times torch", "times Accelerate", "times copies", "communication", "of it waiting"]

@@ -43,10 +43,13 @@ class CompareRanksTest(unittest.TestCase):
             self.assertFalse(mark.exists())
 
     def test_sides_that_fail_are_left_out_and_the_rest_is_kept(self):
-        def fails(ranks, batch):
-            raise RuntimeError("no torch")
-        sides = SimpleNamespace(threads=lambda ranks, batch: {"images_per_second": 30.0, "exposed_share": 0.1}, torch=fails,
-                                accelerate=lambda ranks, batch: {"images_per_second": 20.0})
+        results = {"threads": {"images_per_second": 30.0, "exposed_share": 0.1}, "accelerate": {"images_per_second": 20.0}}
+
+        def run(name, ranks, batch):
+            if name not in results:
+                raise RuntimeError(f"no {name}")
+            return results[name]
+        sides = SimpleNamespace(run=run)
         kept = []
         args = SimpleNamespace(rounds=2, minutes=1, began=compare_ranks.time.monotonic())
         rows = compare_ranks.measure(sides, ["threads", "torch", "accelerate"], 16, 64, args, kept.append)
