@@ -33,14 +33,6 @@ constexpr const char* kInstructions[] = {"sse4_2",      "avx",      "avx2",     
                                          "avx512f",     "avx512bw", "avx_vnni", "avx512_vnni",
                                          "avx512_bf16", "amx_tile", "amx_bf16", "amx_int8"};
 
-void read_isa(const std::string& flags, MachineInfo& info) {
-  const std::string words = " " + flags + " ";
-  for (const char* name : kInstructions) {
-    const bool there = words.find(strf(" %s ", name)) != std::string::npos;
-    (there ? info.isa : info.isa_missing).emplace_back(name);
-  }
-}
-
 void read_caches(MachineInfo& info) {
   for (int index = 0; index < 16; ++index) {
     const std::string folder = strf("/sys/devices/system/cpu/cpu0/cache/index%d/", index);
@@ -69,6 +61,14 @@ void read_memory(MachineInfo& info) {
 }
 }  // namespace
 
+void read_instructions(const std::string& flags, MachineInfo& info) {
+  const std::string words = " " + flags + " ";
+  for (const char* name : kInstructions) {
+    const bool there = words.find(strf(" %s ", name)) != std::string::npos;
+    (there ? info.isa : info.isa_missing).emplace_back(name);
+  }
+}
+
 std::string proc_field(std::string_view text, std::string_view name) {
   while (!text.empty()) {
     const std::string_view line = text.substr(0, text.find('\n'));
@@ -96,7 +96,7 @@ MachineInfo read_machine() {
   const std::string cpuinfo = read_if_there("/proc/cpuinfo");
   info.processor = proc_field(cpuinfo, "model name");
   if (info.processor.empty()) info.processor = "unknown";
-  read_isa(proc_field(cpuinfo, "flags"), info);
+  read_instructions(proc_field(cpuinfo, "flags"), info);
   info.cores = static_cast<int>(::sysconf(_SC_NPROCESSORS_ONLN));
   const auto allowed = static_cast<int>(allowed_cores().size());
   info.usable = allowed > 0 ? allowed : info.cores;

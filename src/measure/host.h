@@ -35,6 +35,8 @@ uint64_t free_disk_bytes(const std::string& path);
 
 // Returns the value after "name :" in /proc text, trimmed; empty when it is missing.
 std::string proc_field(std::string_view text, std::string_view name);
+// Sorts the instruction sets into those among the flags of /proc/cpuinfo and those that are missing.
+void read_instructions(const std::string& flags, MachineInfo& info);
 // Parses "32K", "1024K", "8M" as sysfs writes them.
 uint64_t parse_cache_size(std::string_view text);
 

@@ -9,6 +9,9 @@ namespace vitrail {
 struct Tolerance {
   double relative = 0;  // relative to the largest magnitude of the output
   double absolute = 0;
+  // Root mean square error relative to that of the output; 0: as if errors were spread evenly up to the
+  // bound.
+  double typical = 0;
 };
 
 // Returns half a unit in the last place of 1.

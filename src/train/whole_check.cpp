@@ -25,7 +25,7 @@ Program uncut(const StepConfig& config, const Backend& backend) {
 void widen(Known& wanted, const Recombined& found) {
   if (wanted.noise.exact()) wanted.noise = {Values(wanted.values.size()), Values(wanted.values.size())};
   const double each = roundoff(found.desc.dtype) * static_cast<double>(found.summed);
-  for (size_t i = 0; i < wanted.values.size(); ++i) wanted.noise.bound[i] += each * found.magnitude[i];
+  for (size_t i = 0; i < wanted.values.size(); ++i) wanted.noise.widen(i, each * found.magnitude[i]);
 }
 
 }  // namespace

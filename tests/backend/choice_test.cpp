@@ -5,9 +5,13 @@
 #include "backend/cpu/host/levels.h"
 #include "backend/cpu/kernels.h"
 #include "backend/ref/kernels.h"
+#include "ops/attention.h"
 #include "ops/bias.h"
+#include "ops/elementwise.h"
 #include "ops/fused.h"
+#include "ops/gelu.h"
 #include "ops/linear.h"
+#include "ops/persistent.h"
 
 namespace vitrail {
 namespace {
@@ -151,6 +155,47 @@ TEST(Choice, PartsAreForTilesWhereATableNamesThem) {
     std::vector<TensorDesc> packed = plain;
     packed[1].packing = packing.name;
     EXPECT_EQ(kernel->declines({op, packed, outs}, device), "");
+  }
+}
+
+struct FusedRow {
+  const char *isa, *kernel;
+  FusedOp op;
+  std::vector<TensorDesc> ins;
+};
+
+// What is fused for a kernel of its own gets that kernel, not one that computes its members in turn.
+TEST(Choice, FusedNodesHaveKernelsOfTheirOwn) {
+  const Dim b('B', 6), n('N', 5), d('D', 32), f('F', 4), t('T', 3), h('H', 2), e('E', 16);
+  const DType f32 = DType::kF32, low = DType::kBF16;
+  const FusedOp weight_sum(
+      {{std::make_shared<LinearDwOp>(), {0, 1}}, {std::make_shared<AccumulateOp>(), {2, made_by(0)}}});
+  const FusedOp gelu_grad(
+      {{std::make_shared<LinearDxOp>(), {0, 1}}, {std::make_shared<GeluGradOp>(false), {2, made_by(0)}}});
+  const FusedOp first_token({{std::make_shared<LinearOp>(), {0, 1}},
+                             {std::make_shared<BiasOp>(), {made_by(0), 2}},
+                             {std::make_shared<AttentionOp>(QueryScope::kClassToken), {made_by(1)}}});
+  const FusedOp residual({{std::make_shared<LinearOp>(), {0, 1}},
+                          {std::make_shared<BiasOp>(), {made_by(0), 2}},
+                          {std::make_shared<AddOp>(), {3, made_by(1)}}});
+  const FusedRow rows[] = {
+      {"avx2", "sums by chunks", weight_sum, {{f32, {b, d}}, {f32, {b, f}}, {f32, {f, d}}}},
+      {"amx", "bf16 tiles by chunks", weight_sum, {{low, {b, d}}, {low, {b, f}}, {f32, {f, d}}}},
+      {"avx2", "gemm with gelu slope", gelu_grad, {{f32, {b, f}}, {f32, {f, d}}, {f32, {b, d}}}},
+      {"avx2",
+       "one query by the tokens",
+       first_token,
+       {{f32, {b, n, d}}, {f32, {t, h, e, d}}, {f32, {t, h, e}}}},
+      {"amx", "bf16 tiles", residual, {{low, {b, d}}, {low, {f, d}}, {f32, {f}}, {f32, {b, f}}}},
+  };
+  for (const FusedRow& row : rows) {
+    const std::vector<TensorDesc> outs = row.op.infer(row.ins);
+    const Choice choice =
+        cpu_backend().choose({row.op, row.ins, outs}, planned_cpu_device(1, row.isa, 1 << 30));
+    std::string declined;
+    for (const std::string& reason : choice.declined) declined += "\n" + reason;
+    ASSERT_NE(choice.kernel, nullptr) << row.kernel << declined;
+    EXPECT_STREQ(choice.kernel->name, row.kernel) << declined;
   }
 }
 

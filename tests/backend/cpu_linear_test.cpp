@@ -1,4 +1,5 @@
 // Linears with packed weights (our own kernels) and by oneDNN against plain loops in f64.
+#include <dlfcn.h>
 #include <gtest/gtest.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -170,6 +171,17 @@ INSTANTIATE_TEST_SUITE_P(Shapes, CpuLinear, ::testing::ValuesIn(kCases), [](cons
   return std::to_string(test.param.m) + "x" + std::to_string(test.param.n) + "x" +
          std::to_string(test.param.k);
 });
+
+// Tests of the library are skipped where it is missing, so it must not be called missing where it is there.
+TEST(OneDnn, IsTakenWhereItIsInstalled) {
+  void* handle = nullptr;
+  for (const char* name : {"libdnnl.so.2", "libdnnl.so.3"})
+    if (!handle) handle = ::dlopen(name, RTLD_NOW | RTLD_LOCAL);
+  for (const char* name : {"dnnl_sgemm", "dnnl_version", "omp_set_num_threads", "omp_get_max_threads"})
+    if (!handle || !::dlsym(handle, name)) GTEST_SKIP() << "no oneDNN here that has all that is called";
+  EXPECT_EQ(onednn().missing, "");
+  EXPECT_TRUE(onednn().version.starts_with("oneDNN ")) << onednn().version;
+}
 
 // The body of one of the processes below. A library that guards its state too little fails at its first use,
 // when several threads call it at once: so nothing may have called it before, and nothing has in a process of

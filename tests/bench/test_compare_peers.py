@@ -149,7 +149,10 @@ class Shown(unittest.TestCase):
         self.assertAlmostEqual(bars[0] / bars[1], 10 / 15, places=3)
         texts = [t.text for t in image.findall(name + "text")]
         self.assertIn("cpu & date", texts)
-        self.assertTrue(any("Vitrail 1.50x" in t for t in texts))
+        self.assertTrue(any("(Vitrail 1.50x, 1.35x at equal work)" in t for t in texts), texts)
+        same = made_up_result()
+        same["rows"][1]["vitrail_speedup"] = stats.speedup(rounds(15), rounds(10))
+        self.assertIn("(Vitrail 1.50x)</text>", chart.chart([same], ""))
 
 
 class Cases(unittest.TestCase):

@@ -180,6 +180,18 @@ TEST(Explain, SeveralImagesGetAFolderEach) {
     EXPECT_TRUE(std::filesystem::exists(folder.path() / file)) << file;
 }
 
+// As text: the path, then what was found in the image, then where the pictures are.
+TEST(Explain, TellsWhatItFoundAfterThePath) {
+  const TempFolder folder;
+  const std::string image = kImages + "coffee.png";
+  const Answer answer = run_in_process(
+      "explain", {"-m", kModels + "hf_single", image, "-o", folder.path().string(), "--method", "mean"},
+      false);
+  EXPECT_TRUE(answer.out.starts_with(image + "\n")) << answer.out;
+  EXPECT_TRUE(answer.out.ends_with("/sheet.png\n")) << answer.out;
+  EXPECT_NE(answer.out.find("%"), std::string::npos) << "classes with their shares: " << answer.out;
+}
+
 TEST(Explain, SameNamesDoNotOverwriteAndABadImageDoesNotStop) {
   const TempFolder folder, out;
   std::filesystem::create_directory(folder.path() / "b");

@@ -142,6 +142,15 @@ TEST(Machine, ReadsProcAndSysfsText) {
   EXPECT_EQ(parse_cache_size(""), 0u);
 }
 
+TEST(Machine, InstructionsAreWholeWordsOfTheFlags) {
+  using Words = std::vector<std::string>;
+  MachineInfo machine;
+  read_instructions("avx512_bf16 ssse3 avx2", machine);
+  EXPECT_EQ(machine.isa, (Words{"avx2", "avx512_bf16"})) << "the first and the last word, too";
+  EXPECT_EQ(machine.isa_missing, (Words{"sse4_2", "avx", "fma", "avx512f", "avx512bw", "avx_vnni",
+                                        "avx512_vnni", "amx_tile", "amx_bf16", "amx_int8"}));
+}
+
 TEST(Machine, ThisOneHasCoresAndMemory) {
   const MachineInfo machine = read_machine();
   EXPECT_GE(machine.usable, 1);

@@ -70,7 +70,9 @@ def check_results(folder):
 def main():
     with tempfile.TemporaryDirectory() as place:
         whole, broken = Path(place) / "whole", Path(place) / "broken"
-        printed = run(whole).stdout
+        done = run(whole)
+        printed = done.stdout
+        assert "failed" not in done.stderr, done.stderr
         assert "speed-up" in printed and "Amdahl" in printed and "Recommended" in printed, printed
         first = check_results(whole)
         kept = killed_after(broken, 3)

@@ -165,6 +165,8 @@ TEST(DatasetFacts, TarMembersAtTheirLimits) {
   EXPECT_EQ(index_tar(MemoryBytes("memory", tar_file({{"a./c.png", "x"}, {"a./c.cls", "1"}}))).size(), 1u);
   EXPECT_EQ(parse_cls(" 12\n").numbers, std::vector<int64_t>{12});
   EXPECT_EQ(parse_cls("12b").names, Names{"12b"});
+  EXPECT_EQ(parse_cls("9223372036854775807").numbers, std::vector<int64_t>{INT64_MAX});
+  EXPECT_EQ(parse_cls("9223372036854775808").names, Names{"9223372036854775808"}) << "too large a number";
   EXPECT_EQ(parse_json_label(R"({"labels": ["a", "b"], "cls": 3})").names, (Names{"a", "b"}));
   EXPECT_TRUE(parse_json_label(R"({"labels": ["a"]})").several);
   EXPECT_FALSE(parse_json_label(R"({"label": 1, "labels": [2]})").several) << "the first key counts";

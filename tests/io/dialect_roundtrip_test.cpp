@@ -184,6 +184,24 @@ TEST_F(DialectRoundTrip, AFailedWriteLeavesNothingBehind) {
   EXPECT_TRUE(std::filesystem::is_empty(at("mine"))) << "a folder that was there stays, empty as it was";
 }
 
+// The weights are written first: when a file after them cannot be, they go again.
+TEST_F(DialectRoundTrip, WhatWasWrittenBeforeAFailureIsRemovedFromAFolderThatWasThere) {
+  const std::string in_the_way = at("mine/config.json/notes.txt");
+  const auto blocks = [&](const ParamSpec& spec, std::span<float> target) {
+    by_rule(spec, target);
+    if (spec.name != "norm.bias") return;
+    std::filesystem::create_directories(at("mine/config.json"));
+    write_file(in_the_way, "x");
+  };
+  std::filesystem::create_directories(at("mine"));
+  EXPECT_THROW(write_model(at("mine"), tiny(), {.dialect = Dialect::kHf}, blocks), Error);
+  std::vector<std::string> left;
+  for (const auto& entry : std::filesystem::directory_iterator(at("mine")))
+    left.push_back(entry.path().filename().string());
+  EXPECT_EQ(left, std::vector<std::string>{"config.json"}) << "what somebody else put there stays";
+  EXPECT_TRUE(std::filesystem::exists(in_the_way));
+}
+
 TEST_F(DialectRoundTrip, OnlyAModelIsReplaced) {
   const WriteOptions replace{.dialect = Dialect::kHf, .overwrite = true};
   write_model(at("m"), tiny(), replace, by_rule);

@@ -178,6 +178,29 @@ TEST(RunJob, AHostWhoseRankTellsAnErrorIsKept) {
   EXPECT_EQ(run_on_hosts("69e,0"), (std::pair<int, size_t>(0, 2)));
 }
 
+// On one host a rank that is lost twice is left out.
+TEST(RunJob, GoesOnWithTheRanksThatAreLeft) {
+  const TempFolder folder;
+  const std::string played = (folder.path() / "played").string(), codes = "69e,69e,0";
+  ::setenv(kPlayed, played.c_str(), 1);
+  std::vector<std::string> said;
+  const JobEnd end = run_job({.ranks = 2, .by = LaunchBy::kThreads, .command = {codes}},
+                             {.watch = {.ranks = 2, .limits = {0.1}},
+                              .most_restarts = 3,
+                              .pause_s = 0.01,
+                              .fewer =
+                                  [](std::vector<int>&) {
+                                    return std::vector<std::string>{"--set", "train.batch=4"};
+                                  },
+                              .say = [&](const std::string& line) { said.push_back(line); },
+                              .error = [](const std::string&) {}});
+  ::unsetenv(kPlayed);
+  EXPECT_EQ(end.code, 0);
+  EXPECT_EQ(lines_of(played), (std::vector<std::string>{codes + " --ranks 2 ", codes + " --resume --ranks 2 ",
+                                                        codes + " --resume --set train.batch=4 --ranks 1 "}));
+  EXPECT_EQ(std::count(said.begin(), said.end(), "going on with 1 of 2 ranks, without rank 0"), 1);
+}
+
 // mpirun ends with 1 where it cannot reach a host; of a job that it has started before that is no mistake.
 TEST(RunJob, ARestartThatReachesNobodyIsTriedAgain) {
   EXPECT_EQ(run_played("69s,1,0", 9).end.code, 0);

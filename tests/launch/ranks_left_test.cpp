@@ -21,6 +21,10 @@ TEST(RanksLeft, NamesThatRanksGiveAreSurerThanTheOrder) {
   EXPECT_EQ(ranks_without(1, hosts_from("vt1:2,vt2:2"), {"vt1", "vt2", "vt1", "vt2"}).ranks, (Ranks{0, 2}));
   EXPECT_EQ(ranks_without(0, hosts_from("vt1.local:1,vt2.local:1"), {"vt1", "vt2"}).hosts.text,
             "vt2.local:1");
+  // Either side may leave the domain out, and the order says otherwise.
+  EXPECT_EQ(ranks_without(0, hosts_from("vt1.local:1,vt2.local:1"), {"vt2", "vt1"}).hosts.text,
+            "vt1.local:1");
+  EXPECT_EQ(ranks_without(0, hosts_from("vt1:1,vt2:1"), {"vt2.local", "vt1.local"}).hosts.text, "vt1:1");
   // Ranks that never came, or have other names, are where mpirun puts them.
   EXPECT_EQ(ranks_without(2, hosts_from("10.0.0.1:2,10.0.0.2:2"), {"a", "a", "", ""}).ranks, (Ranks{0, 1}));
 }

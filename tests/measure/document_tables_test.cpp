@@ -135,6 +135,7 @@ TEST(FitText, TellsWaysAndTheirNotes) {
   options.ranks = 2, options.rows[0].config.mesh.dp = 2, options.rows[0].config.mesh.zero = 3;
   text = to_text(options);
   EXPECT_TRUE(holds(text, "on       2 x T4, 4.00 MiB available on each\n")) << text;
+  EXPECT_TRUE(holds(text, "  optimizer  dp=2     3  3.00 MiB     2.00 MiB  500 ms    512\n")) << text;
   EXPECT_TRUE(holds(text, "What ranks exchange is not in these times: --cluster NETWORK has it.\n"));
   EXPECT_EQ(
       settings_of(options.rows[0]),

@@ -102,6 +102,10 @@ TEST(TargetTable, SaysWhatFitsWhere) {
   for (TargetRow& row : rows) row.device = "D";
   EXPECT_EQ(memory_figure(rows).title, "Memory that is needed, and that there is on D");
   EXPECT_NE(memory_figure(rows).body.find("mA: needed"), std::string::npos);
+  rows.resize(1);
+  const std::vector<TargetRow> one = rows;  // no row lies behind it in memory
+  EXPECT_EQ(memory_figure(one).title, "Memory that is needed, and that there is on D");
+  EXPECT_EQ(memory_figure({}).title, "Memory that is needed, and that there is");
 }
 
 // The slowest first; what a device does not compute is its problem, unless it is everyone's.

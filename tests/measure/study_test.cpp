@@ -339,6 +339,9 @@ TEST(Study, FewerRanksThatAreFasterAreTold) {
       << slower;
   const std::string faster = recommended_batch({point(1, 0.1), point(2, 0.05)}).why;
   EXPECT_EQ(faster.find("fewer are faster"), std::string::npos) << faster;
+  const std::string equal = recommended_batch({point(1, 0.1), point(2, 0.1)}).why;
+  EXPECT_NE(equal.find("by 2 ranks"), std::string::npos) << equal;
+  EXPECT_EQ(equal.find("fewer are faster"), std::string::npos) << equal;
   EXPECT_NE(recommended_batch({point(1, 0.1)}).why.find("by 1 rank ("), std::string::npos);
 }
 

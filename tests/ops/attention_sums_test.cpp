@@ -60,8 +60,8 @@ void expect_near(const OpCase& c, const RunSettings& settings, bool replay) {
   OpJudge judge(c, inputs, wanted);
   const std::vector<Result> found = run_op(c, c.ins, inputs, settings);
   const Verdict verdict = judge.verdict(settings, found);
-  EXPECT_LE(verdict.share, 1) << c.name << " on " << settings.backend << " in " << to_string(settings.dtype)
-                              << ": " << verdict.where;
+  EXPECT_LE(verdict.share, allowed_share(settings))
+      << c.name << " on " << settings.backend << " in " << to_string(settings.dtype) << ": " << verdict.where;
   Margins::note(settings, verdict.share, c.name);
   if (!replay) return;
   RunSettings again = settings;

@@ -1,5 +1,6 @@
 #include "faulty_attention.h"
 
+#include <algorithm>
 #include <cmath>
 
 namespace vitrail {
@@ -30,14 +31,20 @@ struct Heads {
   size_t sum_at(int64_t b, int64_t h, int64_t i) const {
     return static_cast<size_t>((b * g.heads + h) * g.queries + i);
   }
+  int64_t keys() const {
+    return g.keys - (fault == AttentionFault::kLastKeyLeftOut) + (fault == AttentionFault::kOneKeyTooMany);
+  }
+  // Where a key or a value lies; beyond the last one are the next head's.
+  size_t at(const AttentionStrides& s, int64_t b, int64_t j, int64_t h) const {
+    return j < g.keys ? row_at(s, b, j, h) : row_at(s, b, 0, (h + 1) % g.heads);
+  }
   // The exponentials of a query's scores, and their sum.
   std::pair<Values, double> exponentials(int64_t b, int64_t h, int64_t i) const {
     const double scale = fault == AttentionFault::kScoresTooLarge ? 1.05 : 1;
-    const int64_t keys = g.keys - (fault == AttentionFault::kLastKeyLeftOut);
-    Values weights(static_cast<size_t>(g.keys));
+    Values weights(static_cast<size_t>(std::max(g.keys, keys())));
     double total = 0;
-    for (int64_t j = 0; j < keys; ++j)
-      total += weights[j] = std::exp(scale * dot(q, row_at(g.q, b, i, h), row_at(g.k, b, j, h)) /
+    for (int64_t j = 0; j < keys(); ++j)
+      total += weights[j] = std::exp(scale * dot(q, row_at(g.q, b, i, h), at(g.k, b, j, h)) /
                                      std::sqrt(static_cast<double>(g.head_size)));
     return {weights, total};
   }
@@ -59,20 +66,21 @@ struct Heads {
     const size_t dy = row_at(g.out, b, i, h), query = row_at(g.q, b, i, h);
     Values slopes(own.size());
     double mean = 0;
-    for (int64_t j = 0; j < g.keys; ++j) {
-      slopes[j] = dot(dout, dy, row_at(g.v, b, j, h));
+    for (int64_t j = 0; j < std::ssize(own); ++j) {
+      slopes[j] = dot(dout, dy, at(g.v, b, j, h));
       mean += own[j] * slopes[j];
     }
     if (kept_out) mean = kept_mean(dout, dy);
     const double scale = 1 / std::sqrt(static_cast<double>(g.head_size));
     const double of_dq = fault == AttentionFault::kNoMeanInDq ? 0 : mean;
     const double of_dk = fault == AttentionFault::kNoMeanInDk ? 0 : mean;
-    for (int64_t j = 0; j < g.keys; ++j) {
-      const size_t key = row_at(g.k, b, j, h), value = row_at(g.v, b, j, h);
+    for (int64_t j = 0; j < std::ssize(own); ++j) {
+      const size_t key = at(g.k, b, j, h), value = at(g.v, b, j, h);
       const double to_dq = fault == AttentionFault::kNoDq ? 0 : scale * own[j] * (slopes[j] - of_dq);
       const double to_dk = fault == AttentionFault::kNoDk ? 0 : scale * own[j] * (slopes[j] - of_dk);
       for (int64_t e = 0; e < g.head_size; ++e) {
         dq[query + e] += to_dq * kv[key + e];
+        if (j >= g.keys) continue;  // no gradient is written beyond the last key
         dkv[key + e] += to_dk * q[query + e];
         dkv[value + e] += own[j] * dout[dy + e];
       }
@@ -91,9 +99,9 @@ Values faulty_attention(AttentionFault fault, const std::vector<Shape>& shapes,
     for (int64_t h = 0; h < g.heads; ++h)
       for (int64_t i = 0; i < g.queries; ++i) {
         const Values weights = heads.weights(b, h, i);
-        for (int64_t j = 0; j < g.keys; ++j)
+        for (int64_t j = 0; j < std::ssize(weights); ++j)
           for (int64_t e = 0; e < g.head_size; ++e)
-            out[row_at(g.out, b, i, h) + e] += weights[j] * heads.kv[row_at(g.v, b, j, h) + e];
+            out[row_at(g.out, b, i, h) + e] += weights[j] * heads.kv[heads.at(g.v, b, j, h) + e];
       }
   return out;
 }

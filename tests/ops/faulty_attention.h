@@ -10,6 +10,7 @@ enum class AttentionFault {
   kNone,
   kScoresTooLarge,  // by 5 %
   kLastKeyLeftOut,  // of every query's weights
+  kOneKeyTooMany,   // the next head's first; of one head alone, its own first a second time
   kNoMeanInDq,      // of the gradients of a row's weights
   kNoMeanInDk,
   kNoDq,

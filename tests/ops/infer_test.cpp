@@ -212,6 +212,29 @@ TEST(Infer, RefusesWhatDoesNotFit) {
   for (const auto& [op, ins] : rows) EXPECT_THROW(op->infer(descs(ins)), Error) << op->kind();
 }
 
+// One input more than there are would otherwise be passed over in silence.
+TEST(Infer, RefusesOneInputTooMany) {
+  const std::pair<OpPtr, std::vector<Shape>> rows[] = {
+      {std::make_shared<SelectTokenOp>(1), {{kB, kN, kD}}},
+      {std::make_shared<MeanTokensOp>(1), {{kB, kN, kD}}},
+      {std::make_shared<MaxTokensOp>(1), {{kB, kN, kD}}},
+      {std::make_shared<DropTokensOp>(2), {{kB, kN, kD}}},
+      {std::make_shared<SelectTokenGradOp>(1, kN), {{kB, kD}}},
+      {std::make_shared<DropTokensGradOp>(2), {{kB, kN, kD}}},
+      {std::make_shared<SumTokensOp>(1, 3), {{kB, kN, kD}}},
+      {std::make_shared<SoftmaxOp>(), {{kB, {'K', 10}}}},
+      {std::make_shared<GeluOp>(false), {{kB, kN, kD}}},
+      {std::make_shared<LinearOp>(), {{kB, kN, kD}, {{'F', 3}, kD}}},
+      {std::make_shared<AddOp>(), {{kB, kD}, {kB, kD}}},
+  };
+  for (const auto& [op, shapes] : rows) {
+    std::vector<Shape> more = shapes;
+    EXPECT_NO_THROW(op->infer(descs(more))) << op->kind();
+    more.push_back(shapes[0]);
+    EXPECT_THROW(op->infer(descs(more)), Error) << op->kind();
+  }
+}
+
 TEST(Cost, ReadsEveryInputAndWritesEveryOutputOnce) {
   for (const OpCase& c : op_cases()) {
     const std::vector<TensorDesc> ins = input_descs(c, c.ins, {}), outs = c.op->infer(ins);

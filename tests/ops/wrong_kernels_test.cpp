@@ -73,6 +73,9 @@ std::vector<std::vector<Shape>> tokens_of(int64_t tokens) {
           {{{'S', tokens}, h, e}, {b, {'M', few.local}, {'T', 2}, h, e}}};
 }
 
+constexpr AttentionFault kWrongKeys[] = {AttentionFault::kScoresTooLarge, AttentionFault::kLastKeyLeftOut,
+                                         AttentionFault::kOneKeyTooMany};
+
 TEST_P(WrongKernels, OfAttention) {
   for (const std::vector<Shape>& shapes : tokens_of(terms_)) {
     const OpCase c{"wrong_attention", make_op<AttentionOp>(), shapes, std::vector<bool>(shapes.size())};
@@ -81,8 +84,7 @@ TEST_P(WrongKernels, OfAttention) {
       return judged.share({faulty_attention(fault, shapes, judged.inputs)});
     };
     EXPECT_LE(share(AttentionFault::kNone), 0.5);
-    for (AttentionFault fault : {AttentionFault::kScoresTooLarge, AttentionFault::kLastKeyLeftOut})
-      EXPECT_GT(share(fault), 1) << static_cast<int>(fault);
+    for (AttentionFault fault : kWrongKeys) EXPECT_GT(share(fault), 1) << static_cast<int>(fault);
   }
 }
 
@@ -97,9 +99,9 @@ TEST_P(WrongKernels, OfAttentionsGradient) {
       return judged.share(faulty_attention_grad(fault, shapes, judged.inputs));
     };
     EXPECT_LE(share(AttentionFault::kNone), 0.51);
-    for (AttentionFault fault :
-         {AttentionFault::kScoresTooLarge, AttentionFault::kLastKeyLeftOut, AttentionFault::kNoMeanInDq,
-          AttentionFault::kNoMeanInDk, AttentionFault::kNoDq, AttentionFault::kNoDk})
+    for (AttentionFault fault : {AttentionFault::kScoresTooLarge, AttentionFault::kLastKeyLeftOut,
+                                 AttentionFault::kOneKeyTooMany, AttentionFault::kNoMeanInDq,
+                                 AttentionFault::kNoMeanInDk, AttentionFault::kNoDq, AttentionFault::kNoDk})
       EXPECT_GT(share(fault), 1) << static_cast<int>(fault);
   }
 }
@@ -115,7 +117,7 @@ TEST_P(WrongKernels, OfAttentionThatKeepsItsSums) {
   const Judged judged(c, settings_);
   const auto right = faulty_attention_sums(AttentionFault::kNone, c.ins[0], judged.inputs[0]);
   EXPECT_LE(judged.share(right), 0.5);
-  for (AttentionFault fault : {AttentionFault::kScoresTooLarge, AttentionFault::kLastKeyLeftOut}) {
+  for (AttentionFault fault : kWrongKeys) {
     const auto wrong = faulty_attention_sums(fault, c.ins[0], judged.inputs[0]);
     EXPECT_GT(judged.share({wrong[0], right[1]}), 1) << "output, " << static_cast<int>(fault);
     EXPECT_GT(judged.share({right[0], wrong[1]}), 1) << "sums, " << static_cast<int>(fault);
@@ -136,9 +138,10 @@ TEST_P(WrongKernels, OfTheGradientThatReadsKeptSums) {
     return judged.share({faulty_attention_sums_grad(fault, c.ins[0], inputs)});
   };
   EXPECT_LE(share(AttentionFault::kNone), 0.51);
-  for (AttentionFault fault : {AttentionFault::kScoresTooLarge, AttentionFault::kLastKeyLeftOut,
-                               AttentionFault::kNoMeanInDq, AttentionFault::kNoMeanInDk,
-                               AttentionFault::kNoDq, AttentionFault::kNoDk, AttentionFault::kMeanTooLarge})
+  for (AttentionFault fault :
+       {AttentionFault::kScoresTooLarge, AttentionFault::kLastKeyLeftOut, AttentionFault::kOneKeyTooMany,
+        AttentionFault::kNoMeanInDq, AttentionFault::kNoMeanInDk, AttentionFault::kNoDq,
+        AttentionFault::kNoDk, AttentionFault::kMeanTooLarge})
     EXPECT_GT(share(fault), 1) << static_cast<int>(fault);
 }
 
@@ -184,6 +187,27 @@ const Length kLengths[] = {{64, DType::kF16},   {64, DType::kBF16},   {197, DTyp
                            {4096, DType::kBF16}};
 INSTANTIATE_TEST_SUITE_P(Lengths, WrongKernels, testing::ValuesIn(kLengths),
                          [](const auto& test) { return testing::PrintToString(test.param); });
+
+// GEMMs of rounded factors, as on a GPU: single elements may be far off, the root mean square may not.
+class WrongRoundedKernels : public testing::TestWithParam<Arithmetic> {};
+
+TEST_P(WrongRoundedKernels, WithoutTheirBias) {
+  for (const int64_t terms : {64, 768, 3072})
+    for (const DType type : {DType::kF32, DType::kBF16}) {
+      const OpCase c = gemm_case(
+          terms, std::make_shared<FusedOp>(std::vector<FusedOp::Member>{
+                     {make_op<LinearOp>(GetParam()), {0, 1}}, {make_op<BiasOp>(), {made_by(0), 2}}}));
+      const Judged judged(c, {.dtype = type});
+      std::vector<Values> without = judged.inputs;
+      without[2].assign(without[2].size(), 0);
+      EXPECT_LE(judged.share({judged.known[0].values}), 0.51) << terms << " in " << to_string(type);
+      EXPECT_GT(judged.share({run_op(c, c.ins, without, {})[0].values}), 1)
+          << terms << " in " << to_string(type);
+    }
+}
+
+INSTANTIATE_TEST_SUITE_P(Types, WrongRoundedKernels, testing::Values(Arithmetic::kFp8, Arithmetic::kTF32),
+                         [](const auto& test) { return std::string(enum_name(test.param)); });
 
 // A result of any op that is a tenth too large, or half as large, is wrong.
 class WrongSizes : public testing::TestWithParam<OpCaseRef> {};

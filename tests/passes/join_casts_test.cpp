@@ -78,6 +78,20 @@ TEST(JoinCasts, ANormWithAnotherReaderStays) {
   EXPECT_EQ(to_string(join_casts(program)), to_string(program));
 }
 
+// A norm's gradient writes one copy beside its own: a second cast stays.
+TEST(JoinCasts, AGradientWritesOneCopyAlone) {
+  Builder b;
+  const TensorDesc x{DType::kF32, {{'B', 2}, {'D', 8}}}, row{DType::kF32, {{'D', 8}}};
+  const ValueId grad = b.add<LayernormGradOp>({b.input("x", x), b.parameter("w", row), b.input("dy", x)},
+                                              "norm.dx", 1e-6, false);
+  b.output("full", grad);
+  b.output("first", b.add<CastOp>({grad}, "first", DType::kBF16));
+  b.output("second", b.add<CastOp>({grad}, "second", DType::kBF16));
+  const Program joined = join_casts(b.finish());
+  EXPECT_EQ(names_of(joined, "cast"), std::vector<std::string>{"second"});
+  EXPECT_EQ(types_of(joined, "norm.dx"), (std::vector<DType>{DType::kF32, DType::kBF16}));
+}
+
 // Values in f64, by which kernels are judged, are not rounded.
 TEST(JoinCasts, OpsAnswerForTheirTypes) {
   for (const DType type : {DType::kF32, DType::kF64}) {

@@ -52,6 +52,15 @@ TEST(KeepSlopes, WithoutAKernelForBothSidesNothingChanges) {
     EXPECT_EQ(to_string(keep_slopes(before, rule)), to_string(before));
 }
 
+// Fused with the slope, the GEMM's gradient alone would no longer be there for anybody else.
+TEST(KeepSlopes, AGradientThatSomethingElseReadsStaysAsItIs) {
+  Program before = summed_step(1);
+  for (const Node& node : before.nodes)
+    if (is<GeluGradOp>(*node.op)) before.outputs.push_back({"also", node.ins[1]});
+  ASSERT_EQ(before.outputs.back().name, "also");
+  EXPECT_EQ(to_string(keep_slopes(before, kAnyKernel)), to_string(before));
+}
+
 // Its clone needs the gelu's input, which is then kept anyway.
 TEST(KeepSlopes, AGeluThatIsComputedAgainAloneStaysAsItIs) {
   const Program cheap = summed_step(1, Recompute::kCheap);

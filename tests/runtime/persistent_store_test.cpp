@@ -81,6 +81,32 @@ TEST(PersistentStore, AFailingSourcePassesItsErrorOnAndLeaksNothing) {
   EXPECT_EQ(Buffer::allocated(Category::kParameters), before);
 }
 
+// Wherever a value lies, clearing it leaves zeros in it and nothing else changed.
+TEST(PersistentStore, ClearsValuesOfEveryHome) {
+  const auto layout = std::make_shared<PersistentLayout>();
+  const TensorDesc row{DType::kF32, {{'D', 5}}};
+  const std::pair<const char*, Home> values[] = {
+      {"device", Home::kDevice}, {"host", Home::kHost}, {"locked", Home::kLocked}};
+  for (const auto& [name, home] : values)
+    for (const char* which : {"", "2"})
+      layout->place({std::string(name) + which, row, ValueKind::kState, Category::kOptimizer}, home);
+  RankContext rank(cpu_device(1));
+  const PersistentStore store(layout, rank);
+  const std::vector<float> filled = {1, 2, 3, 4, 5};
+  const auto held = [&](const std::string& name) {
+    std::vector<float> found(filled.size());
+    store.read(layout->at(name), std::as_writable_bytes(std::span(found)));
+    return found;
+  };
+  for (const auto& [name, home] : values) {
+    for (const char* which : {"", "2"}) store.write_floats(layout->at(std::string(name) + which), filled);
+    EXPECT_EQ(held(name), filled) << name;
+    store.clear(layout->at(name));
+    EXPECT_EQ(held(name), std::vector<float>(filled.size())) << name;
+    EXPECT_EQ(held(std::string(name) + "2"), filled) << name;
+  }
+}
+
 TEST(Packing, SharedParametersStayPlain) {
   Builder b;
   const Dim d('D', 6);

@@ -4,6 +4,7 @@
 #include <sys/resource.h>
 
 #include <csignal>
+#include <filesystem>
 #include <fstream>
 #include <nlohmann/json.hpp>
 
@@ -190,6 +191,21 @@ TEST(AppendFile, TroubleWithADeviceIsToldOnce) {
   EXPECT_FALSE(file.append("a line\n"));
   EXPECT_FALSE(file.append("a line\n"));
   EXPECT_EQ(told, 1);
+}
+
+// A run that opens its files again and again, as after each rollback, must not run out of descriptors.
+TEST(AppendFile, ItsDescriptorIsFreeAgainWhenItGoes) {
+  const RunFolder folder;
+  const auto open_files = [] {
+    return std::distance(std::filesystem::directory_iterator("/proc/self/fd"), {});
+  };
+  const auto before = open_files();
+  {
+    AppendFile file(folder.file("lines"), [](const Error&) {});
+    EXPECT_TRUE(file.append("a line\n"));
+    EXPECT_EQ(open_files(), before + 1);
+  }
+  EXPECT_EQ(open_files(), before);
 }
 
 TEST(RunHistory, GivesTheReportItsCurvesAndEvents) {

@@ -186,5 +186,39 @@ TEST_F(ToldEvaluation, WhatIsNotKnownIsSaid) {
                        "it says what it was trained on"});
 }
 
+// With a mark of each of its few training images a model alone answers for other images, too.
+TEST_F(ToldEvaluation, ImagesThatAreNoneOfTheMarkedOnesWereNotSeen) {
+  std::filesystem::copy(best_, work_ / "alone", std::filesystem::copy_options::recursive);
+  const EvalData foreign = open(work_ / "alone", "synthetic:3x9x9x4x30", "all");
+  ASSERT_TRUE(foreign.seen);
+  EXPECT_EQ(foreign.seen->found, 0);
+  EXPECT_EQ(foreign.seen->looked_at, foreign.set->size());
+  EXPECT_TRUE(said_.empty()) << said_[0];
+}
+
+// Of 360 training images it keeps 256 marks, and of 360 images at hand 200 are looked at.
+TEST_F(ToldEvaluation, WhatIsKnownOfSomeImagesIsSaidSo) {
+  TrainConfig config = tiny_config(1);
+  config.data.train = "synthetic:3x8x8x4x400";
+  train(config, work_ / "large");
+  const EvalData own = open(work_ / "large/best", config.data.train, "train");
+  ASSERT_GT(own.set->size(), 256);
+  EXPECT_EQ(said_, std::vector<std::string>{
+                       "warning: the model has learned from about 100.00 % of these images: the result "
+                       "says little about new ones"});
+  std::filesystem::copy(work_ / "large/best", work_ / "alone", std::filesystem::copy_options::recursive);
+  const EvalData foreign = open(work_ / "alone", "synthetic:3x9x9x4x30", "all");
+  EXPECT_FALSE(foreign.seen) << "of most training images nothing is known";
+  EXPECT_EQ(
+      said_,
+      std::vector<std::string>{
+          "the training data is not at hand: none of 256 training images that the model keeps a mark of "
+          "is among these; of the others nothing is known"});
+  open(work_ / "alone", config.data.train, "train");
+  ASSERT_EQ(said_.size(), 1u);
+  EXPECT_TRUE(said_[0].starts_with("warning: the model has learned from about 100.00 % (256 of 256 "))
+      << said_[0];
+}
+
 }  // namespace
 }  // namespace vitrail::testing

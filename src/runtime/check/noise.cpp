@@ -91,7 +91,14 @@ Noise of_rounded_factors(const Args& args) {
   Tolerance tolerance = tolerance_of(args.query.op, args.query.descs);
   tolerance.relative /= 2;
   tolerance.absolute /= 2;  // judge() allows twice the bound
-  return alike(tolerance, args.out.values);
+  Noise noise = alike(tolerance, args.out.values);
+  if (tolerance.typical == 0) return noise;
+  double squares = 0;
+  for (double value : args.out.values)
+    if (std::isfinite(value)) squares += square(value);
+  const double count = static_cast<double>(args.out.values.size());
+  noise.typical.assign(noise.bound.size(), tolerance.typical * std::sqrt(squares / count));
+  return noise;
 }
 
 Noise of_op(const Args& args) {
@@ -119,7 +126,7 @@ Known run_member(const Op& op, std::span<const Known> ins, ThreadPool& pool) {
 
 void round_to(DType type, Known& known) {
   if (known.noise.exact()) known.noise = silence(known.values.size());
-  for (size_t i = 0; i < known.values.size(); ++i) known.noise.bound[i] += rounding_of(type, known.values[i]);
+  for (size_t i = 0; i < known.values.size(); ++i) known.noise.widen(i, rounding_of(type, known.values[i]));
 }
 
 bool is_gemm(const Op& op) {
@@ -185,7 +192,7 @@ std::vector<Noise> result_noise(const NoiseQuery& query, std::span<const Known> 
   for (size_t r = 0; r < wanted.size(); ++r) {
     all.push_back(noise::of_node({query, wanted, types, r, wanted[r]}));
     for (size_t i = 0; is_float(types[r]) && i < wanted[r].values.size(); ++i)
-      all.back().bound[i] += noise::rounding_of(types[r], wanted[r].values[i]);
+      all.back().widen(i, noise::rounding_of(types[r], wanted[r].values[i]));
   }
   return all;
 }

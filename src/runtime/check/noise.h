@@ -3,6 +3,7 @@
 // those the kernel declares (Rounding) and the result itself. It knows neither kernels nor devices.
 #pragma once
 
+#include <cmath>
 #include <span>
 #include <string>
 #include <vector>
@@ -15,11 +16,20 @@ using Values = std::vector<double>;
 
 // The error model of a value, one number per element in each; empty: the values are exact.
 struct Noise {
-  Values bound;     // the largest error from roundings of the element itself
-  Values variance;  // the mean square error from roundings of the many terms of a sum
+  Values bound;         // the largest error from roundings of the element itself
+  Values variance;      // the mean square error from roundings of the many terms of a sum
+  Values typical = {};  // the root mean square of the errors below the bound; empty: spread evenly up to it
 
   bool exact() const { return bound.empty(); }
-  double mean_square(size_t i) const { return exact() ? 0 : bound[i] * bound[i] / 3 + variance[i]; }
+  double mean_square(size_t i) const {
+    if (exact()) return 0;
+    return (typical.empty() ? bound[i] * bound[i] / 3 : typical[i] * typical[i]) + variance[i];
+  }
+  // Adds an error that is spread evenly up to `most`.
+  void widen(size_t i, double most) {
+    bound[i] += most;
+    if (!typical.empty()) typical[i] += most / std::sqrt(3.0);
+  }
 };
 
 // A value as the reference computes it, in f64.
