@@ -27,6 +27,7 @@ test: deps  ## build everything and run the tests
 	cmake --preset release
 	cmake --build --preset release
 	$(CTEST) --test-dir build/release
+	@tools/slow_tests.sh build/release
 
 test-long: deps  ## the tests with their long variants: every file operation disturbed, hundreds of kills
 	cmake --preset release
