@@ -30,7 +30,7 @@ run() {
   export LD_LIBRARY_PATH=$folder/lib${LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH} PYTHONPATH=$folder/python
   nproc
   part weak threads threads_zero mpi mpi_zero copies
-  part strong threads threads_zero threads_unbound mpi mpi_zero mpi_unbound copies torch
+  part strong threads threads_zero threads_unbound mpi mpi_zero copies torch
 }
 
 folder=$(realpath -m "$folder")

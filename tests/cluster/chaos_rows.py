@@ -270,9 +270,11 @@ def flip_a_bit(chaos, _, draw):
     job.wait(120).expect(0, last=False).expect_nobody()
     events = [json.loads(line) for line in (job.folder / "metrics.jsonl").read_text().splitlines()]
     told = [event["text"] for event in events if event.get("what") == "replica_differs"]
-    if len(told) != 1 or f"rank {rank}" not in told[0]:
+    if len(told) > 1 or (told and f"rank {rank}" not in told[0]):
         raise Broken(f"rank {rank} flipped after step {step}: told {told}")
+    # A low bit of a moment may be rounded away before the next comparison: then nothing of it is left.
     compare(job.folder, whole)
+    return None if told else f"rank {rank}, step {step}: gone before the next comparison"
 
 
 # D10, D11
@@ -333,7 +335,7 @@ ROWS = [
         ("config", "seed", "data", "program")),
     Row("D8", "data that ranks cannot share evenly", "counted, losses of one rank; what differs is refused", 40, 4, uneven_data,
         ("uneven", "an image missing on one rank")),
-    Row("D9", "a bit flipped in one replica", "named at the next comparison, undone, bit-equal", 50, 3, flip_a_bit, ("flip",)),
+    Row("D9", "a bit flipped in one replica", "named at the next comparison and undone, or rounded away before; bit-equal", 50, 3, flip_a_bit, ("flip",)),
     Row("D10", "the launcher killed", "no rank left within 15 s", 50, 2, kill_the_starter, ("launch", "mpirun")),
     Row("D11", "ranks that do not meet", "ended, naming port, host or ranks", 20, 3, fail_to_meet,
         ("port taken", "absent", "wrong host")),
