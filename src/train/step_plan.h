@@ -106,7 +106,7 @@ struct OffloadChoice {
   std::string settings;
   StepConfig config;
 };
-std::vector<OffloadChoice> offload_choices(const StepConfig& config);
+std::vector<OffloadChoice> offload_choices(const StepConfig& own);
 
 // Throws Error(kMemory) with the memory table and what would fit (micro-batch and accumulation, recompute
 // levels) when the step, together with what is held `beside` it, is larger than what is `available`.

@@ -23,7 +23,7 @@ const std::string kConfig = R"({
 })";
 
 class PublicTrain : public testing::Test {
- protected:
+ public:
   PublicTrain() {
     std::string name = (fs::temp_directory_path() / "vitrail-train-XXXXXX").string();
     root_ = ::mkdtemp(name.data());
@@ -31,6 +31,8 @@ class PublicTrain : public testing::Test {
   PublicTrain(const PublicTrain&) = delete;
   PublicTrain& operator=(const PublicTrain&) = delete;
   ~PublicTrain() override { fs::remove_all(root_); }
+
+ protected:
   std::string folder(const char* name) const { return (root_ / name).string(); }
   fs::path root_;
 };

@@ -31,8 +31,8 @@ namespace {
 
 OpPtr summed(OpPtr op) {
   const int inputs = is<SumRowsOp, SumTokensOp>(*op) ? 1 : 2;
-  std::vector<FusedOp::Source> sources;
-  for (int i = 0; i < inputs; ++i) sources.push_back(i);
+  std::vector<FusedOp::Source> sources = {0};
+  if (inputs == 2) sources.emplace_back(1);
   return std::make_shared<FusedOp>(std::vector<FusedOp::Member>{
       {std::move(op), sources}, {std::make_shared<AccumulateOp>(), {inputs, made_by(0)}}});
 }

@@ -180,9 +180,11 @@ TEST(CpuUpdates, SkippedStepLeavesOnlyZeroSums) {
       memories.emplace_back(c.ins[i]);
       fill(memories.back(), i);
     }
+    views.reserve(memories.size());
     for (Memory& memory : memories) views.push_back(memory.view());
     views.back().as<double>()[0] = 1;
     std::vector<std::vector<double>> before;
+    before.reserve(memories.size());
     for (Memory& memory : memories) before.push_back(memory.values());
     const DeviceInfo device = cpu_device(2);
     ThreadPool pool(2);

@@ -189,7 +189,7 @@ TEST(Explain, TellsWhatItFoundAfterThePath) {
       false);
   EXPECT_TRUE(answer.out.starts_with(image + "\n")) << answer.out;
   EXPECT_TRUE(answer.out.ends_with("/sheet.png\n")) << answer.out;
-  EXPECT_NE(answer.out.find("%"), std::string::npos) << "classes with their shares: " << answer.out;
+  EXPECT_NE(answer.out.find('%'), std::string::npos) << "classes with their shares: " << answer.out;
 }
 
 TEST(Explain, SameNamesDoNotOverwriteAndABadImageDoesNotStop) {

@@ -44,6 +44,7 @@ inline Copy copy_of(const Batch& b) {
 
 inline std::vector<Copy> take(Loader& loader, int count) {
   std::vector<Copy> batches;
+  batches.reserve(static_cast<size_t>(count));
   for (int i = 0; i < count; ++i) batches.push_back(copy_of(loader.next()));
   return batches;
 }

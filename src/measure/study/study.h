@@ -25,6 +25,7 @@ struct Study {
   Study(StudyConfig of, nlohmann::ordered_json header, int cores, std::vector<CaseResult> measured);
   Study(const Study&) = delete;
   Study& operator=(const Study&) = delete;
+  ~Study() = default;
 
   StudyConfig config;
   nlohmann::ordered_json header;
