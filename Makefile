@@ -77,7 +77,7 @@ format:  ## clang-format every source file
 
 lint: deps  ## clang-format, clang-tidy and the project's own checks (CHANGED=1: only files changed since HEAD)
 	@tools/install_deps.sh lint
-	cmake --preset lint
+	cmake --preset $(if $(CHANGED),lint,lint-whole)
 	tools/lint.sh check $(if $(CHANGED),--changed)
 
 fuzz: deps  ## every fuzz target under ASan and UBSan for FUZZ_RUNS inputs

@@ -1,7 +1,7 @@
 #!/bin/bash
 # tools/lint.sh format               rewrites every source file in the project's style
-# tools/lint.sh check                the gate: style, clang-tidy (needs `cmake --preset lint`), own checks
-# tools/lint.sh check --changed      of files not committed yet
+# tools/lint.sh check                the gate: style, clang-tidy, own checks (needs `cmake --preset lint-whole`)
+# tools/lint.sh check --changed      of files not committed yet (needs `cmake --preset lint`, as the next)
 # tools/lint.sh check --since REF    style of every file; clang-tidy of at most 12 that changed since REF, evenly chosen;
 #                                    subjects of the commits since REF
 set -euo pipefail
@@ -33,20 +33,22 @@ esac
 failed=0
 xargs -r "$clang_format" --dry-run -Werror <<<"${styled:-$files}" || failed=1
 
-# clang-tidy knows how to compile what is in the compilation database; headers are checked with their users. The
-# database is the preset lint's: release compiles several sources as one.
+# clang-tidy knows how to compile what is in a compilation database; headers are checked with their users.
 clang_tidy=$(tool clang-tidy)
-database=build/lint/compile_commands.json
-known=$(python3 -c 'import json, os, sys
-for e in json.load(open(sys.argv[1])): print(os.path.relpath(e["file"]))' "$database" | sort -u)
-checked=$(grep -Fxf <(echo "$known") <<<"$files" || true)
-count=$(grep -c . <<<"$checked" || true)
-if ((count > most)); then
-  echo "vitrail: clang-tidy looks at $most of $count changed files" >&2
-  checked=$(awk -v step="$((count / most))" -v most="$most" 'NR % step == 0 && NR / step <= most' <<<"$checked")
+if [[ -z ${2:-} ]]; then
+  tools/tidy_whole.py build/lint-whole --tidy "$clang_tidy" || failed=1
+else
+  known=$(python3 -c 'import json, os, sys
+for e in json.load(open(sys.argv[1])): print(os.path.relpath(e["file"]))' build/lint/compile_commands.json | sort -u)
+  checked=$(grep -Fxf <(echo "$known") <<<"$files" || true)
+  count=$(grep -c . <<<"$checked" || true)
+  if ((count > most)); then
+    echo "vitrail: clang-tidy looks at $most of $count changed files" >&2
+    checked=$(awk -v step="$((count / most))" -v most="$most" 'NR % step == 0 && NR / step <= most' <<<"$checked")
+  fi
+  xargs -r -n 1 -P "$(nproc)" "$clang_tidy" --quiet -p build/lint 2> >(grep -v 'warnings\? generated' >&2) <<<"$checked" ||
+    failed=1
 fi
-xargs -r -n 1 -P "$(nproc)" "$clang_tidy" --quiet -p build/lint 2> >(grep -v 'warnings\? generated' >&2) <<<"$checked" ||
-  failed=1
 
 if [[ ${2:-} == --since ]]; then
   long=$(git log --first-parent --format=%s "$3..HEAD" | awk 'length >= 72')

@@ -17,27 +17,33 @@ def tool(name):
 
 
 class Lint(unittest.TestCase):
-    def lint(self, files, subject=None):
+    def lint(self, files, subject=None, changed=None):
         """(exit code, output) of lint.sh check on a tree of sources that a compiler is said to have built; with a subject,
-        of what a commit of that subject changed."""
+        of what a commit of that subject changed: nothing, or those files."""
         with tempfile.TemporaryDirectory() as folder:
             root = Path(folder)
-            for name in [".clang-format", ".clang-tidy", "tools/lint.sh", "tools/cpp_text.py"] + ["tools/" + c for c in CHECKS]:
+            for name in [".clang-format", ".clang-tidy", "tools/lint.sh", "tools/cpp_text.py", "tools/tidy_whole.py"] + ["tools/" + c for c in CHECKS]:
                 (root / name).parent.mkdir(exist_ok=True)
                 shutil.copy(ROOT / name, root / name)
-            for folder in ["src", "include", "tests", "fuzz", "bench", "examples", "docs", "build/lint"]:
+            for folder in ["src", "include", "tests", "fuzz", "bench", "examples", "docs", "build/lint", "build/lint-whole"]:
                 (root / folder).mkdir(parents=True)
-            built = []
             for path, text in files.items():
                 (root / path).parent.mkdir(parents=True, exist_ok=True)
                 (root / path).write_text(text)
-                built.append({"directory": str(root), "file": str(root / path), "command": f"c++ -std=c++20 -c {path}"})
-            (root / "build/lint/compile_commands.json").write_text(json.dumps(built))
+            united = "build/lint-whole/unity_0_cxx.cxx"  # as CMake writes them
+            (root / united).write_text("".join(f'#include "{root / path}"\n' for path in files if path.startswith("src/")))
+            for database, paths in ("lint", files), ("lint-whole", [united]):
+                built = [{"directory": str(root), "file": str(root / path), "command": f"c++ -std=c++20 -I{root}/src -c {path}"}
+                         for path in paths]
+                (root / "build" / database / "compile_commands.json").write_text(json.dumps(built))
             words = ["check"]
             if subject:
                 git = ["git", "-C", str(root), "-c", "user.name=a", "-c", "user.email=a@b", "-c", "commit.gpgsign=false"]
-                for command in [["init", "-q"], ["add", "."], ["commit", "-qm", "First"], ["commit", "-qm", subject, "--allow-empty"]]:
+                for command in [["init", "-q"], ["add", "."], ["commit", "-qm", "First"]]:
                     subprocess.run(git + command, check=True)
+                for path, text in (changed or {}).items():
+                    (root / path).write_text(text)
+                subprocess.run(git + ["commit", "-aqm", subject, "--allow-empty"], check=True)
                 words += ["--since", "HEAD~1"]
             done = subprocess.run([root / "tools/lint.sh", *words], capture_output=True, text=True)
             return done.returncode, done.stdout + done.stderr
@@ -58,6 +64,30 @@ class Lint(unittest.TestCase):
                 code, output = self.lint({path: text, "tests/base/a.cpp": CLEAN + "// A line.\n" * 300})
                 self.assertIn(said, output)
                 self.assertEqual(code == 0, name == "clean", output)
+
+    def test_of_sources_read_as_one_the_right_one_is_named(self):
+        wrong = CLEAN.replace("twice", "Thrice")
+        code, output = self.lint({"src/base/a.cpp": CLEAN, "src/base/b.cpp": wrong, "src/base/c.cpp": CLEAN.replace("twice", "again"),
+                                  "tests/base/a.cpp": CLEAN + "// A line.\n" * 300})
+        self.assertNotEqual(code, 0)
+        self.assertIn("src/base/b.cpp:4:5: error: invalid case style for function 'Thrice'", output)
+
+    def test_an_include_may_stand_in_each_source_but_once(self):
+        once = CLEAN.replace("namespace vitrail {\n\n", "#include <cstdint>\n\nnamespace vitrail {\n\n", 1)
+        rest = {"src/base/b.cpp": once.replace("twice", "again"), "tests/base/a.cpp": CLEAN + "// A line.\n" * 300}
+        code, output = self.lint({"src/base/a.cpp": once, **rest})
+        self.assertEqual(code, 0, output)
+        code, output = self.lint({"src/base/a.cpp": once.replace("#include <cstdint>\n", "#include <cstdint>\n" * 2), **rest})
+        self.assertNotEqual(code, 0)
+        self.assertIn("src/base/a.cpp: error: <cstdint> is included twice", output)
+
+    def test_a_file_that_changed_is_read_by_itself(self):
+        wrong = CLEAN.replace("twice", "Twice")
+        tree = {"src/base/a.cpp": CLEAN, "tests/base/a.cpp": CLEAN + "// A line.\n" * 300}
+        self.assertEqual(self.lint(tree, "Second", {"src/base/a.cpp": CLEAN.replace("twice", "thrice")})[0], 0)
+        code, output = self.lint(tree, "Second", {"src/base/a.cpp": wrong})
+        self.assertNotEqual(code, 0)
+        self.assertIn("readability-identifier-naming", output)
 
     def test_a_subject_of_a_commit_is_short(self):
         tree = {"src/base/a.cpp": CLEAN, "tests/base/a.cpp": CLEAN + "// A line.\n" * 300}
