@@ -42,7 +42,7 @@ VITRAIL_API Plan plan_inference(const std::string& model, const ModelOptions& op
                                 const std::string& target = {});
 
 /// Plans a run as train() with these options would execute it, by the rank that needs most memory; `folder`
-/// and `resume` matter nothing. `config` is the path of a config file or JSON text; where its data is
+/// and `resume` are ignored. `config` is the path of a config file or JSON text; where its data is
 /// missing, the classes of the model are assumed. With one rank a mesh of the config is planned for as many
 /// as it names, each with the device for itself.
 VITRAIL_API Plan plan_training(const std::string& config, const TrainOptions& options = {},

@@ -15,7 +15,7 @@ struct ModelParts {
   ModelParts(const OpenedModel& opened, const EngineOptions& options, bool turn);
 
   const ModelCard& card() const { return predictor.card(); }
-  // Throws Error(kUsage) for a task that needs classes where the model has none.
+  // Throws Error(kData) for a task that needs classes where the model has none.
   void require(PredictTask task) const;
 
   // Computes a row for each image, in chunks of the model's batch, so that the memory of decoded images stays

@@ -30,7 +30,8 @@ LocalRanks local_ranks(const TrainOptions& options, const TrainConfig& whole);
 void require_threads(int threads);
 void require_ranks(int ranks);
 
-// Returns the path that io/shipped.h starts from: the program that this library was installed or built with.
+// Returns the path that shipped_places() of io/find_model.h starts from: the program that this library was
+// installed or built with.
 std::filesystem::path installed_program();
 
 // Returns the path of a model: a folder, a file, or the name of a bundled model.

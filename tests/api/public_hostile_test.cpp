@@ -11,6 +11,7 @@
 #include <thread>
 #include <type_traits>
 
+#include "io/model_files.h"
 #include "source_root.h"
 
 namespace {
@@ -116,6 +117,30 @@ TEST(PublicHostile, EmptyListsAndWordsThatAreNone) {
   expect_error(ErrorKind::kUsage, "rollout or all", [&] { model.attention(image, {.method = "gradcam"}); });
   expect_error(ErrorKind::kUsage, "layer is 99",
                [&] { model.attention(image, {.method = "mean", .layer = 99}); });
+}
+
+TEST(PublicHostile, AModelWithoutClassesHasFeaturesAlone) {
+  const vitrail::TempFolder folder;
+  const std::string path = (folder.path() / "model").string();
+  vitrail::ModelCard card;
+  card.config.image_height = card.config.image_width = 16, card.config.patch = 8, card.config.depth = 1;
+  card.config.width = 8, card.config.heads = 2, card.config.mlp = 16, card.config.classes = 0;
+  card.preprocess.height = card.preprocess.width = 16;
+  vitrail::write_model(
+      path, card, {.dialect = vitrail::Dialect::kTimm},
+      [](const vitrail::ParamSpec&, std::span<float> values) { std::ranges::fill(values, 0.5f); });
+  const Model model = Model::load(path);
+  EXPECT_EQ(model.classes(), 0);
+  EXPECT_EQ(model.embed(kImage).size(), 8u);
+  EXPECT_FALSE(model.attention(kImage).empty());
+  const std::vector<float> input = model.preprocess(kImage);
+  const auto ignored = [](const vitrail::FileResult&) { return true; };
+  const std::vector<std::string> paths(2, kImage);
+  for (const std::function<void()>& call : std::vector<std::function<void()>>{
+           [&] { model.classify(kImage); }, [&] { model.logits(kImage); },
+           [&] { model.logits(std::span<const float>(input)); },
+           [&] { model.classify_files(paths, ignored); }, [&] { model.logits_files(paths, ignored); }})
+    expect_error(ErrorKind::kData, "this model has no classes\n  try: embed gives its features", call);
 }
 
 TEST(PublicHostile, RowsAndTensorsThatOverflow) {
