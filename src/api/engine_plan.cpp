@@ -1,3 +1,4 @@
+// Plans the program of an engine: the ViT recorded, rewritten and laid out for the device of its options.
 #include <algorithm>
 
 #include "api/engine.h"

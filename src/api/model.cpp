@@ -1,3 +1,4 @@
+// vitrail::Model: the functions of the public class, each handed on to its ModelParts.
 #include "vitrail/model.h"
 
 #include "api/image_input.h"

@@ -1,3 +1,4 @@
+// vitrail::plan_inference and plan_training: a plan of the inside told in the terms of the public API.
 #include "vitrail/plan.h"
 
 #include <algorithm>

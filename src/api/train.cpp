@@ -1,3 +1,4 @@
+// vitrail::train: a run from a config, with the callbacks of the caller as the hooks of the trainer.
 #include "vitrail/train.h"
 
 #include <filesystem>

@@ -1,3 +1,4 @@
+// The options that every command has.
 #include "cli/options.h"
 
 namespace vitrail::cli {

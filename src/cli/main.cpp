@@ -1,3 +1,4 @@
+// The program: standard descriptors and memory are prepared before the command runs.
 #include <fcntl.h>
 #include <malloc.h>
 #include <sys/resource.h>

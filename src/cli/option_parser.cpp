@@ -1,3 +1,4 @@
+// Reads arguments, --set and config files into the options of a command; says what is wrong with them.
 #include <algorithm>
 
 #include "base/error.h"

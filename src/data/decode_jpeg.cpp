@@ -1,3 +1,4 @@
+// Decodes JPEG by libjpeg, within limits and at a fraction of the size where that is enough.
 #include <algorithm>
 #include <csetjmp>
 #include <cstddef>

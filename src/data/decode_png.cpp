@@ -1,3 +1,4 @@
+// Decodes PNG by libpng, within limits.
 #include <png.h>
 
 #include <csetjmp>

@@ -1,3 +1,4 @@
+// Decodes WebP by libwebp, within limits.
 #include <webp/decode.h>
 
 #include <cstring>

@@ -1,3 +1,4 @@
+// Encodes an image as PNG, in memory or as a file.
 #include "data/decode.h"
 
 #include <png.h>

@@ -1,3 +1,4 @@
+// Reads the orientation from EXIF, which is a TIFF file within an image.
 #include <cstring>
 
 #include "data/codecs.h"

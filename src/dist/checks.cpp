@@ -1,3 +1,4 @@
+// Checks what a rank asks of a collective, and that all ranks of a group ask for the same.
 #include "dist/transport.h"
 
 #include "base/error.h"

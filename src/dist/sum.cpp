@@ -1,3 +1,4 @@
+// Sums of the values of several ranks, added in the order given; those of 16-bit types in f32, rounded once.
 #include "dist/transport.h"
 
 #include <algorithm>

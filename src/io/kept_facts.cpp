@@ -1,3 +1,4 @@
+// Reads what stays with a model when it is written anew: from a manifest, metadata, or JSON beside a file.
 #include <filesystem>
 
 #include "base/error.h"

@@ -1,3 +1,4 @@
+// Reads and writes npz files: a zip archive of npy arrays.
 #include "io/npy.h"
 
 #include <algorithm>

@@ -1,3 +1,4 @@
+// Opens a model: its tensors under Vitrail's names, in its layouts, resized where another size is asked for.
 #include "base/error.h"
 #include "io/adapters.h"
 #include "io/cards/card.h"

@@ -1,3 +1,4 @@
+// Opens weights of any container: it is recognised by its first bytes, or refused by name.
 #include <filesystem>
 
 #include "base/bytes.h"

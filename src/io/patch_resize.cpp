@@ -1,3 +1,4 @@
+// Resizes the weights of a patch embedding to patches of another size, by the pseudo-inverse of FlexiViT.
 #include "io/weight_resize.h"
 
 #include <cmath>

@@ -1,3 +1,4 @@
+// Resizes learned positions to another grid, by the interpolation of each library.
 #include "io/weight_resize.h"
 
 #include <algorithm>

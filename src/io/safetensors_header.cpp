@@ -1,3 +1,4 @@
+// Reads and writes the JSON header of a safetensors file; data without holes or overlaps is required.
 #include "io/safetensors.h"
 
 #include <algorithm>

@@ -1,3 +1,4 @@
+// Reads the format of torch.save before version 1.6: pickles, then the storages one after the other.
 #include "base/bytes.h"
 #include "io/tensor_limits.h"
 #include "io/torch_file.h"

@@ -1,3 +1,4 @@
+// Reads the pickle of a PyTorch state dict, by a list of known names and without running any code of it.
 #include <optional>
 #include <unordered_set>
 

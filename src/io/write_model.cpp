@@ -1,3 +1,4 @@
+// Writes a model in a dialect's names and layouts, as a folder or a single file.
 #include <filesystem>
 #include <memory>
 

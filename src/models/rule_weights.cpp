@@ -1,3 +1,4 @@
+// Weights computed from a parameter's name and an element's index: the same everywhere, without a file.
 #include "models/vit_init.h"
 
 #include <cmath>

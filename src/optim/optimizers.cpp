@@ -1,3 +1,4 @@
+// The table of optimizers.
 #include "optim/recorders.h"
 
 #include "base/text.h"

@@ -1,3 +1,4 @@
+// Checks that nothing touches memory which a started collective or an upload still uses.
 #include <map>
 #include <set>
 

@@ -1,3 +1,4 @@
+// Adds the backward half: each op records its gradient, from the loss back to every trained parameter.
 #include "passes/passes.h"
 
 #include <map>

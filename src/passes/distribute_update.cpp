@@ -1,3 +1,4 @@
+// Rewrites a program of updates for one rank: its part of every value, its range of elements with ZeRO.
 #include "passes/flat_groups.h"
 
 #include <algorithm>

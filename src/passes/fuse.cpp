@@ -1,3 +1,4 @@
+// Makes coarse nodes of neighbours: a GEMM with its layernorm and epilogue, gradients with their sums.
 #include "passes/passes.h"
 
 #include <algorithm>

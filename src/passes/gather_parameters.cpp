@@ -1,3 +1,4 @@
+// Gathers parameters of which a rank holds a piece (ZeRO), one group ahead of the first reader.
 #include <algorithm>
 #include <map>
 #include <utility>

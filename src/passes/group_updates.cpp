@@ -1,3 +1,4 @@
+// Makes one node of all updates or gradient sums of a kind, so that they are one launch.
 #include "passes/passes.h"
 
 #include <map>

@@ -1,3 +1,4 @@
+// Lets a layernorm or its gradient write the 16-bit type that its result is cast to.
 #include <numeric>
 
 #include "ops/elementwise.h"

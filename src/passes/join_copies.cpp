@@ -1,3 +1,4 @@
+// Lets an optimizer's update write the low-precision copy of its parameter, too.
 #include "ops/persistent.h"
 #include "ops/update/copied.h"
 #include "passes/passes.h"

@@ -1,3 +1,4 @@
+// Adds the gradient that passed beside a layernorm where the layernorm's gradient is made.
 #include "passes/passes.h"
 
 #include <algorithm>

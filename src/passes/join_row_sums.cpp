@@ -1,3 +1,4 @@
+// Lets the node that makes a gradient sum its rows, where the sums are a bias' gradient.
 #include "passes/passes.h"
 
 #include "ops/attention_bias_grad.h"

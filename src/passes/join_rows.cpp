@@ -1,3 +1,4 @@
+// Makes one pass over rows of the bias, scale, residual and layernorm behind a collective.
 #include <algorithm>
 
 #include "ops/bias.h"

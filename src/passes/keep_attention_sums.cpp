@@ -1,3 +1,4 @@
+// Lets attention keep its softmax's sums, so that its gradient need not compute them again.
 #include <map>
 #include <set>
 

@@ -1,3 +1,4 @@
+// Lets a GELU behind a GEMM keep its slope, so that its gradient only multiplies.
 #include <map>
 
 #include "ops/bias.h"

@@ -1,3 +1,4 @@
+// Computes values again in the backward half instead of keeping them: blocks, MLPs, or what is cheap.
 #include "passes/passes.h"
 
 #include <algorithm>

@@ -1,3 +1,4 @@
+// Lets every micro-batch hand its gradients to the ranks that own them (ZeRO 2 and 3), bucket by bucket.
 #include <map>
 
 #include "graph/grad.h"

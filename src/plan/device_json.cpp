@@ -1,3 +1,4 @@
+// Device files as JSON: read and checked, and written.
 #include <algorithm>
 #include <filesystem>
 #include <nlohmann/json.hpp>

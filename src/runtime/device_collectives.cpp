@@ -1,3 +1,4 @@
+// Collectives that devices run themselves, on a stream beside the programs' own.
 #include <set>
 #include <thread>
 

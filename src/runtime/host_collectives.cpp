@@ -1,3 +1,4 @@
+// Collectives of values in host memory, moved by the ranks' own threads.
 #include "runtime/collective_runners.h"
 
 namespace vitrail {

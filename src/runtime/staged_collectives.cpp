@@ -1,3 +1,4 @@
+// Collectives of a device's values that pass through page-locked host memory.
 #include <deque>
 
 #include "runtime/collective_runners.h"

@@ -1,3 +1,4 @@
+// Copies the part of a tensor that a rank holds out of the whole, and back into it.
 #include "tensor/layout.h"
 
 #include <cstring>

@@ -1,3 +1,4 @@
+// The collectives of a step by kind and axis of the mesh, with the bytes a rank sends; its pins as text.
 #include <map>
 
 #include "ops/collective.h"

@@ -1,3 +1,4 @@
+// Runs ranks as threads of this process, each with its device and cores; the first error ends all.
 #include "train/world.h"
 
 #include <mutex>

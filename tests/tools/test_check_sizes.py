@@ -16,16 +16,16 @@ class CheckSizes(ToolCase):
     tool = "check_sizes"
 
     def with_tests(self, text):
-        return {"src/base/a.cpp": text, "tests/base/a.cpp": lines(300)}
+        return {"src/base/a.h": text, "tests/base/a.cpp": lines(300)}
 
     def test_files(self):
         self.check([
             ("small", self.with_tests(lines(300)), 0, "median of src/ 300 lines, tests/source 1.00, 0 faults"),
-            ("too large", self.with_tests(lines(301)), 1, "src/base/a.cpp: the file has 301 lines, at most 300"),
+            ("too large", self.with_tests(lines(301)), 1, "src/base/a.h: the file has 301 lines, at most 300"),
             ("a large test", {"tests/a.cpp": lines(301)}, 0, "tests/a.cpp: warning: the file has 301 lines"),
             ("too large a test", {"tests/a.cpp": lines(601)}, 1, "tests/a.cpp: the file has 601 lines, at most 600"),
-            ("untested", {"src/base/a.cpp": lines(100), "tests/a.cpp": lines(44)}, 1, "tests have 0.44 lines"),
-            ("tested", {"src/base/a.cpp": lines(100), "tests/a.cpp": lines(45)}, 0, "tests/source 0.45"),
+            ("untested", {"src/base/a.h": lines(100), "tests/a.cpp": lines(44)}, 1, "tests have 0.44 lines"),
+            ("tested", {"src/base/a.h": lines(100), "tests/a.cpp": lines(45)}, 0, "tests/source 0.45"),
         ])
 
     def test_crumbs(self):
@@ -41,9 +41,26 @@ class CheckSizes(ToolCase):
             ("a pair", {"src/base/a.cpp": lines(9), "src/base/a.h": lines(9), "tests/a.cpp": lines(9)}, 0, "2 of src/ under"),
         ])
 
+    def test_a_source_without_a_header_says_what_it_holds(self):
+        def source(path, head=""):
+            return {path: head + lines(40), "tests/a.cpp": lines(60)}
+
+        bad = "no header has its name, and no comment at its head says what it holds"
+        self.check([
+            ("silent", source("src/passes/a.cpp"), 1, "src/passes/a.cpp: " + bad),
+            ("of CUDA", source("src/backend/cuda/device/a.cu"), 1, "src/backend/cuda/device/a.cu: " + bad),
+            ("an include first", source("src/passes/a.cpp", '#include "passes/passes.h"\n// Late.\n'), 1, bad),
+            ("an empty comment", source("src/passes/a.cpp", "//\n"), 1, bad),
+            ("said", source("src/passes/a.cpp", "// What it holds.\n"), 0, "0 faults"),
+            ("in its header", {**source("src/passes/a.cpp"), "src/passes/a.h": lines(40)}, 0, "0 faults"),
+            ("in another folder's", {**source("src/passes/a.cpp"), "src/plan/a.h": lines(40)}, 1, bad),
+            ("a command", source("src/cli/cmd_a.cpp"), 0, "0 faults"),
+            ("what commands share", source("src/cli/a.cpp"), 1, bad),
+        ])
+
     def test_rooms(self):
         def commands(lines_each):
-            return {**{f"src/cli/a{i}.cpp": lines(lines_each) for i in range(20)}, **{f"tests/a{i}.cpp": lines(600) for i in range(5)}}
+            return {**{f"src/cli/a{i}.h": lines(lines_each) for i in range(20)}, **{f"tests/a{i}.cpp": lines(600) for i in range(5)}}
 
         self.check([
             ("full", commands(275), 0, "0 faults"),
@@ -55,11 +72,11 @@ class CheckSizes(ToolCase):
         long = "f() has 81 lines, at most 80"
         self.check([
             ("short", self.with_tests(function(40)), 0, "0 faults"),
-            ("long", self.with_tests(function(41)), 0, "src/base/a.cpp:1: warning: f() has 41 lines"),
+            ("long", self.with_tests(function(41)), 0, "src/base/a.h:1: warning: f() has 41 lines"),
             ("too long", self.with_tests(function(81)), 1, long),
             ("many short ones", self.with_tests(function(30) * 9), 0, "0 faults"),
-            ("in a namespace", self.with_tests("namespace a {\n\n" + function(81) + "}\n"), 1, "a.cpp:3: " + long),
-            ("a method", self.with_tests("class A : public B {\n public:\n" + function(81) + "};\n"), 1, "a.cpp:3: f()"),
+            ("in a namespace", self.with_tests("namespace a {\n\n" + function(81) + "}\n"), 1, "a.h:3: " + long),
+            ("a method", self.with_tests("class A : public B {\n public:\n" + function(81) + "};\n"), 1, "a.h:3: f()"),
             ("qualified", self.with_tests(function(81, "auto A::f(int a) const -> int {")), 1, "A::f() has 81"),
             ("a template", self.with_tests(function(81, "template <class T = int> T f(T a = {}) {")), 1, "has 81"),
             ("a constructor", self.with_tests(function(81, "A::A(int a) : x_{a}, y_(a), z_{a} {")), 1, "A::A() has 81"),

@@ -1,3 +1,4 @@
+// A GPU as a Device: its streams, events, memory and recordings, each a call of the plugin.
 #include <algorithm>
 #include <mutex>
 

@@ -1,3 +1,4 @@
+// Runs a reference kernel in f64: copies of what it reads, and what it wrote rounded to its own types.
 #include <list>
 #include <vector>
 

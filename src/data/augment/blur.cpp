@@ -1,3 +1,4 @@
+// A Gaussian blur as Pillow computes it: three box filters along each axis.
 #include "data/augment/pixel_ops.h"
 
 #include <algorithm>

@@ -1,3 +1,4 @@
+// Windows of an image that are cropped: a random resized crop, and a random crop of a padded image.
 #include "data/augment/windows.h"
 
 #include <algorithm>

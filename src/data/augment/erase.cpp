@@ -1,3 +1,4 @@
+// Random erasing: boxes of a preprocessed image filled with zeros, a colour or noise.
 #include "data/augment/windows.h"
 
 #include <algorithm>

@@ -1,3 +1,4 @@
+// Operations that map the levels of a channel by a table: auto-contrast, equalize, posterize, solarize.
 #include "data/augment/pixel_ops.h"
 
 #include <algorithm>

@@ -1,3 +1,4 @@
+// The published policies of augmentation as tables: AutoAugment of ImageNet and CIFAR-10, 3-Augment.
 #include "data/augment/policy.h"
 
 namespace vitrail {

@@ -1,3 +1,4 @@
+// Reads the pickled batches and class names of CIFAR's Python version, without running any code of them.
 #include "data/datasets/file_formats.h"
 
 #include <algorithm>

@@ -1,3 +1,4 @@
+// Reads a CSV file that gives images one or several labels.
 #include "data/datasets/file_formats.h"
 
 #include <algorithm>

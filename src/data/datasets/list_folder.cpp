@@ -1,3 +1,4 @@
+// Lists the files and folders of a folder, and the images below it, in a fixed order.
 #include "data/datasets/find_files.h"
 
 #include <dirent.h>

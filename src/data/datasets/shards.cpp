@@ -1,3 +1,4 @@
+// Finds the files that a pattern of shards stands for: braces, ranges of numbers and wildcards.
 #include "data/datasets/find_files.h"
 
 #include <glob.h>

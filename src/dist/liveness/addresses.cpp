@@ -1,3 +1,4 @@
+// TCP sockets by host and port: listening, accepting, connecting within a time.
 #include <arpa/inet.h>
 #include <ifaddrs.h>
 #include <net/if.h>

@@ -1,3 +1,4 @@
+// The plugin library of MPI: the table of functions by which the program reaches it.
 #include "base/error.h"
 #include "dist/mpi/journey.h"
 #include "dist/mpi_world.h"

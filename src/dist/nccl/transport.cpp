@@ -1,3 +1,4 @@
+// NCCL as a transport between devices: it is loaded at run time, and ranks meet within a time limit.
 #include <condition_variable>
 #include <mutex>
 #include <thread>

@@ -1,3 +1,4 @@
+// A communicator among threads of one process, whose ranks read each other's memory.
 #include "dist/communicator.h"
 
 #include <algorithm>

@@ -1,3 +1,4 @@
+// The share of one rank in a collective among threads: what it copies or sums, and where to.
 #include <algorithm>
 #include <cstring>
 #include <numeric>

@@ -1,3 +1,4 @@
+// The names that each dialect has for activations, read from configs and written to them.
 #include "io/cards/hf_processor.h"
 
 #include "base/error.h"

@@ -1,3 +1,4 @@
+// Finds the JSON files that describe weights: beside a single file, or in a model folder.
 #include <filesystem>
 
 #include "io/adapters.h"

@@ -1,3 +1,4 @@
+// What each dialect assumes and no file says: numerics, and how images are preprocessed.
 #include "io/cards/claims.h"
 #include "io/config_json.h"
 

@@ -1,3 +1,4 @@
+// Reads a config.json and preprocessor_config.json of Hugging Face transformers.
 #include <algorithm>
 
 #include "base/error.h"

@@ -1,3 +1,4 @@
+// Writes a config.json and preprocessor_config.json that Hugging Face transformers reads.
 #include "io/cards/written_json.h"
 
 #include "base/error.h"

@@ -1,3 +1,4 @@
+// Vitrail's own block of a config.json, read and written; the facts of an architecture's name; labels.
 #include "base/error.h"
 #include "io/cards/claims.h"
 #include "io/config_json.h"

@@ -1,3 +1,4 @@
+// Reads a config.json of timm: its architecture, constructor arguments, pretrained_cfg and labels.
 #include <algorithm>
 #include <charconv>
 

@@ -1,3 +1,4 @@
+// Writes a config.json that timm reads.
 #include "io/cards/written_json.h"
 
 #include <cmath>

@@ -1,3 +1,4 @@
+// The names and layouts of tensors in the npz files of vit_jax and big_vision.
 #include "io/dialects/dialect_table.h"
 
 namespace vitrail {

@@ -1,3 +1,4 @@
+// Refuses models of other families by name: by their tensors, or by what their config calls them.
 #include "io/dialects/find_dialect.h"
 
 #include <algorithm>

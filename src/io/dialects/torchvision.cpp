@@ -1,3 +1,4 @@
+// The names and layouts of tensors in files of torchvision.
 #include "io/dialects/dialect_table.h"
 
 namespace vitrail {

@@ -1,3 +1,4 @@
+// Draws a bar chart as SVG: groups of bars, stacked or side by side, upright or lying.
 #include <algorithm>
 #include <cmath>
 

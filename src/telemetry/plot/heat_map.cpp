@@ -1,3 +1,4 @@
+// Draws a heat map as SVG.
 #include <algorithm>
 
 #include "base/error.h"

@@ -1,3 +1,4 @@
+// Draws a line chart as SVG, and thins out and smooths its points.
 #include <algorithm>
 #include <cmath>
 

@@ -1,3 +1,4 @@
+// Draws a roofline as SVG: roofs, and work under them by its arithmetic intensity.
 #include <algorithm>
 #include <cmath>
 

@@ -1,3 +1,4 @@
+// Draws a timeline as SVG: spans in rows.
 #include <algorithm>
 
 #include "base/error.h"

@@ -1,3 +1,4 @@
+// The gradient of a linear's weights, dw = dy' x, in chunks of rows that stay in cache; that of patches, too.
 #include "backend/cpu/gemm/gemm.h"
 #include "backend/cpu/tiles.h"
 

@@ -1,3 +1,4 @@
+// Streams, events, copies, recorded graphs and time stamps of a session, as the plugin's table offers them.
 #include "backend/cuda/device/plugin_tables.cuh"
 #include "backend/cuda/device/session.cuh"
 

@@ -1,3 +1,4 @@
+// Rows of f32 activations prepared for a low-precision GEMM: rounded to bf16, split in two, or in 8 bits.
 #include <cstring>
 
 #include "backend/cpu/lowp/isa/dot/layout.h"
