@@ -49,7 +49,6 @@ class CheckLayers(ToolCase):
             ("MPI", {"src/dist/threads/a.cpp": "#include <mpi.h>\n"}, 1, "MPI header"),
             ("BLAS at home", {"src/backend/cpu/a.cpp": "#include <cblas.h>\n"}, 0, "0 faults"),
             ("BLAS elsewhere", {"src/ops/a.cpp": "#include <cblas.h>\n"}, 1, "BLAS header"),
-            ("HTTP", {"src/api/a.cpp": "#include <boost/beast.hpp>\n"}, 1, "HTTP header"),
             ("images", {"src/cli/a.cpp": "#include <png.h>\n"}, 1, "image header"),
         ])
 
