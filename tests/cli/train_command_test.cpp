@@ -194,5 +194,53 @@ TEST(TrainCommand, ReadsAConfigAsTheLibraryDoes) {
   EXPECT_GE(read, 10);
 }
 
+std::vector<Json> values_for(const FieldSpec& spec) {
+  switch (spec.kind) {
+    case FieldKind::kBool:
+      return {true, false};
+    case FieldKind::kChoice:
+      return {spec.choices.begin(), spec.choices.end()};
+    case FieldKind::kInteger:
+      return {7, 0, -3, 123456789012345};
+    case FieldKind::kNumber:
+      return {0.1, 1e-300, 3, -12345678.9};
+    case FieldKind::kText:
+      return {"x, \"y\" = z", "12", "", "true"};
+    case FieldKind::kNumbers:
+      return {{0.1, 2, 1e-7}, 0.5};
+    case FieldKind::kTexts:
+      return {{"a, b", "", "1"}, "a=b"};
+  }
+  return {};
+}
+
+template <typename Read>
+Json read_or_refused(const Read& read) {
+  try {
+    return to_json(read());
+  } catch (const Error& error) {
+    return "refused";
+  }
+}
+
+// The command's reader goes by the texts of options, the library's by the types of JSON.
+TEST(TrainCommand, ReadsEveryValueOfEverySettingAsTheLibraryDoes) {
+  const TempFolder folder;
+  const std::set<std::string> names_of_models = {"model.init", "distill.teacher"};
+  for (const FieldSpec& spec : train_fields()) {
+    if (names_of_models.contains(spec.key)) continue;
+    const size_t dot = spec.key.find('.');
+    for (const Json& value : values_for(spec)) {
+      const Json config = {{spec.key.substr(0, dot), {{spec.key.substr(dot + 1), value}}}};
+      const std::string path = folder.file("config.json", config.dump());
+      const Json by_options = read_or_refused([&] {
+        return read_train_config(options_of("train", {"--config", path}));
+      });
+      EXPECT_EQ(by_options, read_or_refused([&] { return vitrail::read_train_config(path); })) << config;
+      EXPECT_NE(by_options, "refused") << config;
+    }
+  }
+}
+
 }  // namespace
 }  // namespace vitrail::cli
