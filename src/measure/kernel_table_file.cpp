@@ -125,10 +125,8 @@ std::string file_word(const std::string& name) {
 
 // Returns "nvidia-h200.json".
 std::string file_of(const TunedDevice& device) {
-  std::string name = file_word(device.name);
-  if (device.tables().shipped)
-    for (char& c : name) c = static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
-  return name + ".json";
+  const std::string name = file_word(device.name);
+  return (device.tables().shipped ? lowercase(name) : name) + ".json";
 }
 }  // namespace
 
