@@ -100,8 +100,8 @@ PlannedRun run_to_plan(const Options& options) {
 }
 
 RunPlan planned_run(const PlannedRun& run, const Options& options, const DeviceInfo& device) {
-  const Backend& backend = find_backend(device.shares_host_memory ? options.text("backend") : device.backend);
-  return {run.config, run.classes, backend, device};
+  return {run.config, run.classes, device.shares_host_memory ? options.text("backend") : device.backend,
+          device};
 }
 
 RunPlan planned_run(const Options& options, const DeviceInfo& device) {
@@ -110,13 +110,12 @@ RunPlan planned_run(const Options& options, const DeviceInfo& device) {
 
 RankStepsRequest steps_request(const Options& options, const PlannedRun& run, const World& world,
                                RankSession& session) {
-  return {
-      .config = run.config,
-      .classes = run.classes,
-      .backend = &find_backend(chosen_backend(options)),
-      .device = [&options, seat = world.seat()](int i) { return chosen_device(options, seat.after(i)).info; },
-      .variables = environment_variable,
-      .heartbeat = session.heartbeat()};
+  return {.config = run.config,
+          .classes = run.classes,
+          .backend = chosen_backend(options),
+          .device = [&options, seat = world.seat()](int i) { return chosen_device(options, seat.after(i)); },
+          .variables = environment_variable,
+          .heartbeat = session.heartbeat()};
 }
 
 }  // namespace vitrail::cli
