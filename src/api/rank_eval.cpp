@@ -57,7 +57,7 @@ LoaderSettings EvalRank::loader_settings() const {
     settings.loader.workers = processor_threads(engine_.threads, engine_.isa) * mesh.size(kSameImages);
   settings.take(share_of(engine_.batch, mesh, 1, "a batch"));
   if (work_.prefetch_by_batch)
-    settings.loader.prefetch = batches_ahead(settings.micro_batch, settings.loader.workers);
+    settings.loader.prefetch = batches_to_prefetch(settings.micro_batch, settings.loader.workers);
   settings.chunk = kChunk;
   settings.preprocess = card.preprocess;
   settings.channels = card.config.channels;
