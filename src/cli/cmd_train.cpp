@@ -96,7 +96,7 @@ World open_ranks(const Options& options, RankSession& session, TrainPlace& place
   return world;
 }
 
-void tell_end(const TrainOutcome& outcome, const TrainPlace& place, Console& console) {
+void report_end(const TrainOutcome& outcome, const TrainPlace& place, Console& console) {
   if (!outcome.finished)
     throw Error(ErrorKind::kStopped,
                 strf("%s at step %s; everything is saved in %s", outcome.reason.c_str(),
@@ -151,7 +151,7 @@ void run_session(const Options& options, Console& console, RankSession& session)
   const TrainOutcome outcome =
       run_trainers(std::move(local), config, place, chosen_backend(options), hooks_of);
   display.finish();
-  if (leads) return tell_end(outcome, place, console);
+  if (leads) return report_end(outcome, place, console);
   if (!outcome.finished) throw EndProcess{exit_code(ErrorKind::kStopped)};  // the first rank tells it
 }
 
