@@ -67,7 +67,7 @@ void open_card(uint8_t choice, std::string_view text) {
   std::optional<ImageSize> asked;
   const ModelCard card = make_card(files, tiny.source, tiny.binding, {}, &asked);
   check_complete(card.config, tiny.binding, tiny.source);
-  const Claims again = vitrail_claims({{"vitrail", vitrail_block(card)}}, "again");
+  const StatedConfig again = read_vitrail_config({{"vitrail", vitrail_block(card)}}, "again");
   if (again.preprocess != card.preprocess) std::abort();
   validate(at_size(card.preprocess, 64, 48), [&] {
     VitConfig other = card.config;
@@ -76,7 +76,7 @@ void open_card(uint8_t choice, std::string_view text) {
     return other;
   }());
   const Json images = hf_preprocessor_json(card.preprocess);
-  hf_claims(hf_config_json(card, DType::kF32), &images);
+  read_hf_config(hf_config_json(card, DType::kF32), &images);
 }
 
 }  // namespace

@@ -82,7 +82,7 @@ void require_fit(const ExecutionPlan& plan, size_t needed_bytes, size_t checked,
               strf("batch %lld needs %s (%s%s%s%s); %s is %s", static_cast<long long>(options.batch),
                    mib(needed).c_str(), largest_consumers(plan.memory).c_str(),
                    row("the check's own parameters", checked).c_str(),
-                   row("batches made ahead", held.batches_bytes).c_str(),
+                   row("prefetched batches", held.batches_bytes).c_str(),
                    row("images being decoded", held.bytes() - held.batches_bytes).c_str(),
                    mib(available.bytes).c_str(), available.where.c_str()),
               remedy(plan, checked, available.bytes, config, options));

@@ -58,7 +58,7 @@ LoaderSettings loader_settings(int64_t count, const StreamSettings& settings) {
   loader.chunk = 1;
   loader.loader.workers = std::min(settings.threads, count);
   const int64_t batches = (count + settings.batch - 1) / settings.batch;
-  loader.loader.prefetch = std::min(batches_ahead(share.rows, loader.loader.workers), batches);
+  loader.loader.prefetch = std::min(batches_to_prefetch(share.rows, loader.loader.workers), batches);
   return loader;
 }
 
@@ -104,9 +104,9 @@ ImageBatch ImageStream::next() {
   return given;
 }
 
-int64_t batches_ahead(int64_t batch, int64_t workers) {
-  constexpr int64_t kLeastAhead = 8, kMostBatches = 64;
-  const int64_t images = std::max(kLeastAhead, 2 * workers);
+int64_t batches_to_prefetch(int64_t batch, int64_t workers) {
+  constexpr int64_t kLeastImages = 8, kMostBatches = 64;
+  const int64_t images = std::max(kLeastImages, 2 * workers);
   return std::min(1 + (images + batch - 1) / batch, kMostBatches);
 }
 

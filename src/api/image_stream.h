@@ -1,5 +1,5 @@
-// A stream of images for a model: worker threads decode and preprocess a bounded number of batches ahead
-// while the caller computes, and batches come in the order of the list. Knows no model.
+// A stream of images for a model: worker threads prefetch a bounded number of batches, decoded and
+// preprocessed, while the caller computes, and batches come in the order of the list. Knows no model.
 #pragma once
 
 #include <memory>
@@ -72,7 +72,7 @@ size_t decoder_bytes(const Dataset& images);
 
 // Returns how many batches to prefetch so that `workers` threads, each taking one image at a time, are never
 // idle.
-int64_t batches_ahead(int64_t batch, int64_t workers);
+int64_t batches_to_prefetch(int64_t batch, int64_t workers);
 
 // Returns the batch size, at most `most`, that divides `count` images into batches of nearly equal size, so
 // that no run of the model is mostly padding.

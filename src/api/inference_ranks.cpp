@@ -38,7 +38,7 @@ std::vector<std::string> InferenceRanks::from_leader(const std::function<std::ve
 void InferenceRanks::require_same(Json facts) {
   if (!has_processes()) return;
   facts["the program"] = std::string("Vitrail ") + version();
-  facts["--mesh"] = to_string(mesh_of(mesh_, 0)) + (mesh_.tokens_on_tp ? " tokens_on_tp" : "");
+  facts["--mesh"] = mesh_text(mesh_);
   require_same_facts(*world_.ranks[0], facts);
 }
 

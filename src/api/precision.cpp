@@ -21,7 +21,7 @@ void check_precision(const std::string& dtype, const std::string& device, const 
                      const char* dash) {
   const BackendEntry& row = row_for(device, backend, dash);
   if (std::find(row.types.begin(), row.types.end(), dtype) != row.types.end()) return;
-  const auto& [message, hint] = row.lacks(dtype, dash);
+  const auto& [message, hint] = row.unsupported(dtype, dash);
   throw Error(ErrorKind::kUsage, message, hint);
 }
 

@@ -36,7 +36,7 @@ EvalRank::EvalRank(const EvalWork& work, const InferenceRank& rank, EvalNotes no
       exchange_(rank.partners()) {
   loader_.on_bad = [this](const BadSample& bad) {
     skipped_.push_back("skipped " + shown(bad.name) + ": " + bad.reason);
-    if (rank_.team().alone()) tell_skipped();
+    if (rank_.team().alone()) report_skipped();
   };
   engine_.beside = {Loader::staging_bytes(loader_), decoder_bytes(work.data),
                     loader_.receives ? 0 : loader_.loader.workers, "--set loader.workers="};
@@ -57,7 +57,7 @@ LoaderSettings EvalRank::loader_settings() const {
     settings.loader.workers = processor_threads(engine_.threads, engine_.isa) * mesh.size(kSameImages);
   settings.take(share_of(engine_.batch, mesh, 1, "a batch"));
   if (work_.prefetch_by_batch)
-    settings.loader.prefetch = batches_ahead(settings.micro_batch, settings.loader.workers);
+    settings.loader.prefetch = batches_to_prefetch(settings.micro_batch, settings.loader.workers);
   settings.chunk = kChunk;
   settings.preprocess = card.preprocess;
   settings.channels = card.config.channels;
@@ -92,7 +92,7 @@ EvalResult EvalRank::run(const std::function<void(int64_t done)>& progress,
   EvalOptions how{.loss = loss(),
                   .progress =
                       [&](int64_t done) {
-                        if (!team.alone()) tell_skipped();
+                        if (!team.alone()) report_skipped();
                         progress(done);
                       },
                   .stop = [&] { return team.any(stop()); },
@@ -111,7 +111,7 @@ EvalResult EvalRank::run(const std::function<void(int64_t done)>& progress,
 
 // Tells of the images that ranks could not read, in the order of the data. A loader knows of its own rank's
 // alone, so whether they are too many is counted here, too.
-void EvalRank::tell_skipped() {
+void EvalRank::report_skipped() {
   BatchRows mine;
   mine.notes = std::exchange(skipped_, {});
   const std::vector<std::string> all = exchange_.all(std::move(mine)).notes;

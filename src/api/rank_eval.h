@@ -44,7 +44,7 @@ class EvalRank {
   LoaderSettings loader_settings() const;
   std::unique_ptr<Predictor> second_model() const;
   LossKind loss() const;
-  void tell_skipped();
+  void report_skipped();
 
   const EvalWork& work_;
   const InferenceRank& rank_;

@@ -5,12 +5,10 @@
 #include <vector>
 
 #include "api/settings.h"
-#include "backend/registry.h"
 #include "base/text.h"
 #include "plan/devices.h"
 #include "train/device_transport.h"
-#include "train/trainer.h"
-#include "train/world.h"
+#include "train/run_trainers.h"
 #include "vitrail/version.h"
 
 namespace vitrail {
@@ -87,15 +85,10 @@ TrainResult train(const std::string& config, const TrainOptions& options, const 
   ranks.note = callbacks.on_note;
   if (callbacks.on_note)
     for (const std::string& note : notes) callbacks.on_note(note);
-  const Backend& backend = device_backend(options.device);
   const TrainHooks hooks = hooks_for(callbacks, std::move(stop));
-  TrainOutcome outcome;
-  run_ranks(std::move(ranks), [&](RankContext& rank) {
-    const bool leads = !rank.ranks || rank.ranks->mesh().rank == 0;
-    Trainer trainer(given, place, backend, rank, leads ? hooks : TrainHooks{});
-    const TrainOutcome ended = trainer.run();
-    if (leads) outcome = ended;
-  });
+  const TrainOutcome outcome =
+      run_trainers(std::move(ranks), given, place, named_device(options.device).backend,
+                   [&](int rank) { return rank == 0 ? hooks : TrainHooks{}; });
   return {outcome.finished, outcome.reason, outcome.step,
           outcome.best >= 0 ? std::optional(outcome.best) : std::nullopt};
 }

@@ -41,7 +41,7 @@ uint64_t KernelTable::hash() const {
   for (const Row& row : rows_) {
     mix(hash, row.key.op);
     for (const int64_t number :
-         {row.key.m, row.key.n, row.key.k, int64_t{row.key.threads}, int64_t{row.key.isa}})
+         {row.key.m, row.key.n, row.key.k, int64_t{row.key.threads}, int64_t{row.key.level}})
       mix(hash, std::to_string(number));
     for (const std::string& kernel : row.kernels) mix(hash, kernel);
   }

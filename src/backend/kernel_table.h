@@ -14,10 +14,11 @@ namespace vitrail {
 struct TuneKey {
   std::string op;  // "linear"
   int64_t m = 0, n = 0, k = 0;
-  int threads = 1;
-  int isa = 0;
+  int threads = 1;  // of a processor; 0: of a GPU
+  // What the device's kernels are compiled for: of a processor its IsaLevel, of a GPU DeviceInfo::compute.
+  int level = 0;
 
-  auto tied() const { return std::tie(op, isa, threads, k, n, m); }
+  auto tied() const { return std::tie(op, level, threads, k, n, m); }
   bool operator<(const TuneKey& other) const { return tied() < other.tied(); }
   bool operator==(const TuneKey& other) const { return tied() == other.tied(); }
 };

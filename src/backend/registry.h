@@ -47,7 +47,7 @@ struct BackendReport {
 };
 
 // What is said of a type that a backend does not compute in.
-struct LackedType {
+struct UnsupportedType {
   std::string message, hint;
 };
 
@@ -77,7 +77,7 @@ struct BackendEntry {
   // The types that a model can be computed in, by name, and what is said of the others, with `dash` before
   // the names of settings.
   std::vector<std::string> types;
-  LackedType (*lacks)(const std::string& type, const char* dash);
+  UnsupportedType (*unsupported)(const std::string& type, const char* dash);
   bool rounds_activations;  // such a type holds for activations, too; otherwise for the GEMMs alone
   TunedTables tables;
   BackendReport (*report)();

@@ -1,6 +1,7 @@
 // Writes JSON as text for files and for people, whatever bytes its strings hold.
 #pragma once
 
+#include <cmath>
 #include <nlohmann/json.hpp>
 #include <string>
 
@@ -11,6 +12,11 @@ namespace vitrail {
 template <typename AnyJson>
 std::string json_text(const AnyJson& value, int indent = -1) {
   return value.dump(indent, ' ', false, AnyJson::error_handler_t::replace);
+}
+
+// Null for NaN and infinity, which JSON does not have.
+inline nlohmann::ordered_json finite_or_null(double value) {
+  return std::isfinite(value) ? nlohmann::ordered_json(value) : nlohmann::ordered_json();
 }
 
 }  // namespace vitrail

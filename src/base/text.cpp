@@ -126,6 +126,12 @@ std::string nearest_name(std::string_view name, std::span<const std::string> can
   return nearest;
 }
 
+std::string lowercase(std::string text) {
+  for (char& c : text)
+    if (c >= 'A' && c <= 'Z') c = static_cast<char>(c - 'A' + 'a');
+  return text;
+}
+
 std::vector<std::string_view> split(std::string_view text, char at) {
   std::vector<std::string_view> parts;
   for (size_t end; (end = text.find(at)) != text.npos; text.remove_prefix(end + 1))

@@ -29,6 +29,9 @@ inline std::string shown(const std::string& text) {
   return is_printable(text) ? text : quoted(text);
 }
 
+// Returns ASCII letters in lower case, every other byte as it is.
+std::string lowercase(std::string text);
+
 // Splits at every `at`, keeping empty pieces; the pieces point into `text`.
 std::vector<std::string_view> split(std::string_view text, char at);
 

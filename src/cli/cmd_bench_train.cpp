@@ -31,7 +31,7 @@ void run_rank_bench(const Options& options, World world, RankSession& session, C
 
 void run_alone(const Options& options, Console& console) {
   const std::optional<SavedBench> saved = read_saved(options);
-  const RunPlan plan = planned_run(options, chosen_device(options).info);
+  const RunPlan plan = planned_run(options, chosen_device(options));
   for (const std::string& note : plan.notes()) console.detail(note);
   BenchResult result = described(plan);
   if (saved) saved->refuse_another(result);

@@ -39,7 +39,7 @@ std::optional<Found> run_rank(const EvalWork& work, const InferenceRank& rank, C
   const auto show = [&](int64_t done) { progress.advance(done - std::exchange(shown_so_far, done)); };
   EvalResult result = eval.run(show, [&] { return stop.wanted(); });
   if (!rank.team().leads()) return std::nullopt;
-  return Found{std::move(result), device_text(eval.plan()), eval.plan().program.nodes.size()};
+  return Found{std::move(result), device_text(eval.plan()), eval.plan().node_count()};
 }
 
 EvalWork work_for(const Options& options, const OpenedModel& model, const Dataset& data) {

@@ -53,7 +53,7 @@ void run_explain(const Options& options, Console& console) {
   progress.finish();
   say_not_turned(not_turned, console);
   failed.throw_if_any();
-  say_checked(options, explainer.plan().program.nodes.size(), console);
+  say_checked(options, explainer.plan().node_count(), console);
 }
 }  // namespace
 

@@ -72,7 +72,7 @@ void run_on_all(const Options& options, Console& console) {
 }
 
 void run_plan(const Options& options, Console& console) {
-  require_one_question(said_by(options));
+  require_one_question(given_by_command(options));
   if (options.text("parameters") == "table-1") return print_plan(table_one(), console);
   if (options.given("parameters") && asks_for_training(options)) {
     const RunPlan plan = planned_run(options, read_plan_target(options).device);
@@ -101,8 +101,8 @@ void run_plan(const Options& options, Console& console) {
 }
 }  // namespace
 
-Said said_by(const Options& options) {
-  return [&](const std::string& key) { return was_said(options, key); };
+IsGiven given_by_command(const Options& options) {
+  return [&](const std::string& key) { return given_on_command_line(options, key); };
 }
 
 PlanTarget read_plan_target(const Options& options) {
@@ -111,7 +111,7 @@ PlanTarget read_plan_target(const Options& options) {
                         .threads = static_cast<int>(options.integer("threads")),
                         .isa = options.text("isa")};
   if (options.given("target")) request.file = options.text("target");
-  if (request.file && !parse_device_name(request.device).entry->on_host)
+  if (request.file && !named_device(request.device).on_host)
     throw Error(ErrorKind::kUsage, "--target and --device cuda name two devices", "leave one of them out");
   return measured_target(std::move(request), options.text("backend"));
 }

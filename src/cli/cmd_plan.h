@@ -20,7 +20,7 @@ void print_plan(const Plan& plan, Console& console) {
 PlanTarget read_plan_target(const Options& options);
 
 // Returns what the command line itself speaks of; refers to the options.
-Said said_by(const Options& options);
+IsGiven given_by_command(const Options& options);
 
 void run_train_plan(const Options& options, Console& console);
 

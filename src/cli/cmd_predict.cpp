@@ -63,7 +63,7 @@ size_t run_rank(const PredictWork& work, const InferenceRank& rank, const Option
   else
     console.detail(to_text(times));
   say_not_turned(predict.not_turned(), console);
-  return predict.plan().program.nodes.size();
+  return predict.plan().node_count();
 }
 
 void run_over(const Options& options, CommandRanks& ranks) {

@@ -116,7 +116,7 @@ void profile_steps(Session& session, Console& console) {
              "--beside and --trace are for an inference; --train has neither");
   session.require_one_rank(ranks);
   if (!RankSession::needed(ranks)) {
-    const DeviceInfo device = chosen_device(options).info;
+    const DeviceInfo device = chosen_device(options);
     const Profile own = profile_alone(run, device, session, {}, console);
     session.result.sweep = run_sweep(session.axes, [&](const SweepValues& values) {
       return profile_alone(run, device, session, values, console);

@@ -19,8 +19,7 @@
 #include "measure/device_check.h"
 #include "measure/host.h"
 #include "telemetry/format.h"
-#include "train/trainer.h"
-#include "train/world.h"
+#include "train/run_trainers.h"
 
 namespace vitrail::cli {
 
@@ -97,7 +96,7 @@ World open_ranks(const Options& options, RankSession& session, TrainPlace& place
   return world;
 }
 
-void tell_end(const TrainOutcome& outcome, const TrainPlace& place, Console& console) {
+void report_end(const TrainOutcome& outcome, const TrainPlace& place, Console& console) {
   if (!outcome.finished)
     throw Error(ErrorKind::kStopped,
                 strf("%s at step %s; everything is saved in %s", outcome.reason.c_str(),
@@ -106,22 +105,6 @@ void tell_end(const TrainOutcome& outcome, const TrainPlace& place, Console& con
   std::string text = strf("done: %s, step %s", outcome.reason.c_str(), format_integer(outcome.step).c_str());
   if (outcome.best >= 0) text += strf(", best %s", format_percent(outcome.best).c_str());
   console.say(text + "; see " + RunFiles(place.folder).report());
-}
-
-// Runs the trainers of this process's ranks. The first of them is told of signals, under MPI each; whether it
-// talks is the trainer's matter.
-TrainOutcome run_trainers(LocalRanks local, const TrainConfig& config, const TrainPlace& place,
-                          const Backend& backend, const TrainHooks& hooks, bool mpi) {
-  TrainOutcome outcome;
-  run_ranks(std::move(local), [&](RankContext& rank) {
-    const bool told = !rank.ranks || rank.ranks->mesh().rank == 0 || mpi;
-    TrainHooks own = told ? hooks : TrainHooks{};
-    own.disturb = bit_fault(rank.ranks ? rank.ranks->mesh().rank : 0);
-    Trainer trainer(config, place, backend, rank, own);
-    const TrainOutcome ended = trainer.run();
-    if (told) outcome = ended;
-  });
-  return outcome;
 }
 
 void run_session(const Options& options, Console& console, RankSession& session) {
@@ -138,7 +121,7 @@ void run_session(const Options& options, Console& console, RankSession& session)
   require_same_run(world, to_json(whole), place.generator);
   const int first = world.ranks[0]->rank();
   const auto device = [&](int i) {  // one that is absent is told at once
-    return chosen_device(options, world.seat().after(i), {first + i, world.size}).info;
+    return chosen_device(options, world.seat().after(i), {first + i, world.size});
   };
   const std::vector<RankSeat> seats = seats_of(world, whole.mesh, device);
   if (leads && world.size > 1) {
@@ -159,10 +142,16 @@ void run_session(const Options& options, Console& console, RankSession& session)
                    .heartbeat = session.heartbeat(),
                    .variables = environment_variable,
                    .note = [&](const std::string& text) { console.say(text); }};
+  // The first rank hears of signals, under MPI each; whether it talks is the trainer's matter.
+  const auto hooks_of = [&](int rank) {
+    TrainHooks own = rank == 0 || mpi ? hooks : TrainHooks{};
+    own.disturb = bit_fault(rank);
+    return own;
+  };
   const TrainOutcome outcome =
-      run_trainers(std::move(local), config, place, find_backend(chosen_backend(options)), hooks, mpi);
+      run_trainers(std::move(local), config, place, chosen_backend(options), hooks_of);
   display.finish();
-  if (leads) return tell_end(outcome, place, console);
+  if (leads) return report_end(outcome, place, console);
   if (!outcome.finished) throw EndProcess{exit_code(ErrorKind::kStopped)};  // the first rank tells it
 }
 

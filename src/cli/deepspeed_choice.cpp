@@ -38,7 +38,7 @@ GivenBy giver(const Options& options, const std::string& key) {
 
 }  // namespace
 
-bool was_said(const Options& options, const std::string& key) {
+bool given_on_command_line(const Options& options, const std::string& key) {
   return giver(options, key) == GivenBy::kCommand;
 }
 

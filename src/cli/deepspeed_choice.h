@@ -12,7 +12,7 @@ OptionSpec deepspeed_option();
 
 // Returns whether the command line itself speaks of an option or a setting: by --set, by a flag that stands
 // for it, or in --mesh.
-bool was_said(const Options& options, const std::string& key);
+bool given_on_command_line(const Options& options, const std::string& key);
 
 // Returns `config` as it is where no file is given. `ranks` as in DeepSpeedBase.
 DeepSpeedReading with_deepspeed(const Options& options, TrainConfig config, int ranks);

@@ -28,19 +28,19 @@ ConsoleSettings silenced(ConsoleSettings settings) {
 
 }  // namespace
 
-const char* chosen_backend(const Options& options) {
+std::string chosen_backend(const Options& options) {
   return chosen_backend(options, options.text("device"));
 }
 
-const char* chosen_backend(const Options& options, const std::string& device) {
-  const BackendEntry &own = *parse_device_name(device).entry, &named = find_entry(options.text("backend"));
-  if (own.on_host) return named.name;
-  if (options.given("backend") && !named.names_devices())
+std::string chosen_backend(const Options& options, const std::string& device) {
+  const NamedDevice own = named_device(device);
+  if (own.on_host) return options.text("backend");
+  if (options.given("backend") && !names_devices(options.text("backend")))
     throw Error(ErrorKind::kUsage,
                 strf("--backend %s runs on the CPU, --device %s does not", options.text("backend").c_str(),
                      device.c_str()),
                 "leave one of them out; --check ref compares each step with the reference");
-  return own.name;
+  return own.backend;
 }
 
 OptionSpec rank_threads_option() {
@@ -53,18 +53,17 @@ OptionSpec rank_threads_option() {
           .fallback = "0"};
 }
 
-DeviceChoice chosen_device(const Options& options) {
+DeviceInfo chosen_device(const Options& options) {
   return chosen_device(options, HostRank());
 }
 
-DeviceChoice chosen_device(const Options& options, HostRank seat, RankNumber rank) {
+DeviceInfo chosen_device(const Options& options, HostRank seat, RankNumber rank) {
   seat.shares_gpus = ranks_share_gpus(environment_variable);
-  const std::string backend = chosen_backend(options);
-  DeviceInfo info = device_of_rank(backend, options.text("device"),
+  DeviceInfo info = device_of_rank(chosen_backend(options), options.text("device"),
                                    threads_of_rank(options.text("threads"), rank.rank, rank.world),
                                    options.text("isa"), seat);
   info.kernels = chosen_kernels(options).table;
-  return {&find_backend(backend), std::move(info)};
+  return info;
 }
 
 KernelsFile chosen_kernels(const Options& options) {
@@ -157,7 +156,7 @@ void CommandRanks::run(const EngineOptions& engine,
   const auto note = [this](const std::string& text) { console().detail(text); };
   try {
     InferenceRanks::run({.engine = engine,
-                         .device = [&](const HostRank& seat) { return chosen_device(options_, seat).info; },
+                         .device = [&](const HostRank& seat) { return chosen_device(options_, seat); },
                          .heartbeat = session_->heartbeat(),
                          .variables = environment_variable,
                          .note = note},

@@ -16,14 +16,9 @@
 
 namespace vitrail::cli {
 
-struct DeviceChoice {
-  const Backend* backend;
-  DeviceInfo info;
-};
-
 // Returns the device, with --threads, --isa and --kernels where they apply; throws Error(kDevice) when it is
 // not present.
-DeviceChoice chosen_device(const Options& options);
+DeviceInfo chosen_device(const Options& options);
 // A rank among those of the run, of which --threads may name each.
 struct RankNumber {
   int rank = 0, world = 1;
@@ -32,10 +27,10 @@ struct RankNumber {
 OptionSpec rank_threads_option();
 // Returns the device of a rank of this host: its share of the cores where --threads does not say how many,
 // and the GPU of its number where --device names none.
-DeviceChoice chosen_device(const Options& options, HostRank seat, RankNumber rank = {});
+DeviceInfo chosen_device(const Options& options, HostRank seat, RankNumber rank = {});
 // Returns the name of the backend alone; `device` replaces --device.
-const char* chosen_backend(const Options& options);
-const char* chosen_backend(const Options& options, const std::string& device);
+std::string chosen_backend(const Options& options);
+std::string chosen_backend(const Options& options, const std::string& device);
 
 // Returns the table of --kernels for --device, or for `device` in its place.
 KernelsFile chosen_kernels(const Options& options);

@@ -27,10 +27,10 @@ void take_model(const Options& options, ModelSettings& model) {
   if (!was_given(options, "model") && described) return;
   const std::string& name = options.text("model");
   const auto of_file = [&](const std::string& field) {
-    return !was_said(options, "model." + field) &&
-           !(field.starts_with("image_") && was_said(options, "model.image"));
+    return !given_on_command_line(options, "model." + field) &&
+           !(field.starts_with("image_") && given_on_command_line(options, "model.image"));
   };
-  if (was_said(options, "model")) std::erase_if(model.given, of_file);
+  if (given_on_command_line(options, "model")) std::erase_if(model.given, of_file);
   model.init = model.arch = {};
   if (options.text("weights") != "rule" && model_is_there(name)) {
     model.init = find_model(name, model_places());
@@ -49,8 +49,8 @@ TrainConfig planned_config(const Options& options) {
     config.model.given.insert({"image_height", "image_width"});
   }
   if (was_given(options, "batch"))
-    take_micro_batch(options.integer("batch"), was_said(options, "train.batch"),
-                     was_said(options, "train.accumulation"), config.train);
+    take_micro_batch(options.integer("batch"), given_on_command_line(options, "train.batch"),
+                     given_on_command_line(options, "train.accumulation"), config.train);
   if (was_given(options, "mesh")) take_mesh(options.text("mesh"), config.mesh);
   if (was_given(options, "optimizer")) config.optim.name = options.text("optimizer");
   if (was_given(options, "recompute")) assign_field(options, "recompute", config.train.recompute);
@@ -100,8 +100,8 @@ PlannedRun run_to_plan(const Options& options) {
 }
 
 RunPlan planned_run(const PlannedRun& run, const Options& options, const DeviceInfo& device) {
-  const Backend& backend = find_backend(device.shares_host_memory ? options.text("backend") : device.backend);
-  return {run.config, run.classes, backend, device};
+  return {run.config, run.classes, device.shares_host_memory ? options.text("backend") : device.backend,
+          device};
 }
 
 RunPlan planned_run(const Options& options, const DeviceInfo& device) {
@@ -110,13 +110,12 @@ RunPlan planned_run(const Options& options, const DeviceInfo& device) {
 
 RankStepsRequest steps_request(const Options& options, const PlannedRun& run, const World& world,
                                RankSession& session) {
-  return {
-      .config = run.config,
-      .classes = run.classes,
-      .backend = &find_backend(chosen_backend(options)),
-      .device = [&options, seat = world.seat()](int i) { return chosen_device(options, seat.after(i)).info; },
-      .variables = environment_variable,
-      .heartbeat = session.heartbeat()};
+  return {.config = run.config,
+          .classes = run.classes,
+          .backend = chosen_backend(options),
+          .device = [&options, seat = world.seat()](int i) { return chosen_device(options, seat.after(i)); },
+          .variables = environment_variable,
+          .heartbeat = session.heartbeat()};
 }
 
 }  // namespace vitrail::cli

@@ -7,6 +7,7 @@
 
 #include "base/error.h"
 #include "base/file.h"
+#include "base/text.h"
 #include "data/codecs.h"
 
 namespace vitrail {
@@ -111,6 +112,16 @@ const Format& recognise(Bytes bytes) {
 int64_t codecs::working_bytes(Bytes bytes, const DecodeLimits& limits) {
   const Format& format = recognise(bytes);
   return format.working_bytes ? format.working_bytes(bytes, limits) : 0;
+}
+
+const std::vector<std::string>& image_endings() {
+  static const std::vector<std::string> endings = {"jpg", "jpeg", "png", "webp"};
+  return endings;
+}
+
+bool is_image_ending(std::string_view ending) {
+  const std::vector<std::string>& known = image_endings();
+  return std::find(known.begin(), known.end(), lowercase(std::string(ending))) != known.end();
 }
 
 bool looks_like_text(std::span<const uint8_t> bytes) {

@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <span>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "image/image.h"
@@ -22,6 +23,11 @@ Image decode_image(std::span<const uint8_t> bytes, const DecodeLimits& limits = 
 
 // Does the same for a file; every error names the path.
 Image load_image(const std::string& path, const DecodeLimits& limits = {}, DecodeReport* report = nullptr);
+
+// The endings, without their dot, of files that decode_image reads; and whether one is among them, in any
+// case.
+const std::vector<std::string>& image_endings();
+bool is_image_ending(std::string_view ending);
 
 // Whether a file that starts like this holds text: no control characters but white space.
 bool looks_like_text(std::span<const uint8_t> bytes);

@@ -6,6 +6,7 @@
 #include "base/error.h"
 #include "base/file.h"
 #include "base/text.h"
+#include "base/values.h"
 #include "data/decode.h"
 
 namespace vitrail {
@@ -13,7 +14,6 @@ namespace vitrail {
 namespace fs = std::filesystem;
 
 namespace {
-constexpr const char* kEndings = "jpg, jpeg, png, webp";
 
 // Links to folders are followed, as datasets follow those to class folders, but not back into a folder that
 // is being listed.
@@ -68,10 +68,8 @@ bool begins_as_text(const std::string& path) {
 }  // namespace
 
 bool is_image_name(const std::string& path) {
-  std::string ending = fs::path(path).extension().string();
-  std::transform(ending.begin(), ending.end(), ending.begin(),
-                 [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
-  return ending == ".jpg" || ending == ".jpeg" || ending == ".png" || ending == ".webp";
+  const std::string ending = fs::path(path).extension().string();
+  return !ending.empty() && is_image_ending(ending.substr(1));
 }
 
 std::vector<std::string> list_images(const std::vector<std::string>& arguments,
@@ -98,7 +96,7 @@ Image load_listed_image(const std::string& path, bool upright, std::string& note
   if (!fs::exists(path, ignored))
     throw Error(ErrorKind::kData, strf("there is no image %s", quoted(path).c_str()), "check the path");
   VT_REQUIRE(!fs::is_directory(path, ignored), ErrorKind::kData, "no images (%s) can be read under %s",
-             kEndings, quoted(path).c_str());
+             join(image_endings(), ", ").c_str(), quoted(path).c_str());
   DecodeReport report;
   try {
     Image image = load_image(path, {}, &report);

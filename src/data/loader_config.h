@@ -36,7 +36,7 @@ struct LoaderConfig {
   template <typename Self, typename V>
   static void fields(Self& c, V&& v) {
     v("workers", c.workers, "threads that decode and augment; 0: half of the machine's, at most 16");
-    v("prefetch", c.prefetch, "micro-batches made ahead");
+    v("prefetch", c.prefetch, "micro-batches to prefetch");
     v("on_error", c.on_error, "a sample that cannot be read: fail (naming it) or skip (named, weight 0)");
     v("max_bad_fraction", c.max_bad_fraction,
       "share of the set that may be skipped before it fails after all");

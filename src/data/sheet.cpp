@@ -2,6 +2,7 @@
 
 #include <cctype>
 
+#include "base/text.h"
 #include "data/decode.h"
 #include "data/preprocess.h"
 
@@ -11,8 +12,7 @@ std::string tile_label(const Dataset& data, int64_t index, int64_t side) {
   std::string text;
   for (const int32_t label : data.labels(index))
     text += (text.empty() ? "" : " ") + data.classes()[static_cast<size_t>(label)];
-  for (char& c : text) c = static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
-  return text.substr(0, static_cast<size_t>(side / (6 * kTileLabelScale)));
+  return lowercase(text).substr(0, static_cast<size_t>(side / (6 * kTileLabelScale)));
 }
 
 Image square_tile(const Image& image, int64_t side) {

@@ -28,8 +28,6 @@ std::vector<fs::path> shipped_places(const std::string& name, const std::string&
   return places;
 }
 
-namespace fs = std::filesystem;
-
 namespace {
 constexpr const char* kWeightEndings[] = {".safetensors", ".npz", ".pth", ".bin", ".pt"};
 

@@ -53,7 +53,7 @@ class DialectModel : public OpenedModel {
     source_ = open_tensors(path);
     const CardFiles files = find_card_files(path);
     if (files.config) refuse_other_families(*files.config);
-    file_claims(files);  // a config that is not understood says why better than the tensors do
+    read_card_config(files);  // a config that is not understood says why better than the tensors do
     binding_ = bind_tensors(*source_);
     card_ = make_card(files, *source_, binding_, options, &run_image_);
     card_.path = path;

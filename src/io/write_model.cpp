@@ -5,7 +5,7 @@
 #include "base/error.h"
 #include "base/file.h"
 #include "base/json_text.h"
-#include "io/cards/claims.h"
+#include "io/cards/stated_config.h"
 #include "io/cards/written_json.h"
 #include "io/dialects/bind.h"
 #include "io/dialects/express.h"

@@ -67,7 +67,7 @@ class Search {
   // The types that the device's file has a rate of, and the config's own.
   std::vector<ComputeType> types() const {
     const ComputeType own = q_.config.train.dtype;
-    if (q_.said("train.dtype")) return {own};
+    if (q_.given("train.dtype")) return {own};
     const Roofline known = q_.target.file->roofline(q_.target.device.threads);
     std::vector<ComputeType> types;
     for (const ComputeType type :
@@ -77,12 +77,12 @@ class Search {
   }
 
   std::vector<Recompute> levels() const {
-    if (q_.said("train.recompute")) return {q_.config.train.recompute};
+    if (q_.given("train.recompute")) return {q_.config.train.recompute};
     return {Recompute::kNone, Recompute::kNorms, Recompute::kCheap, Recompute::kMlp, Recompute::kBlock};
   }
 
   std::vector<Offload> offloads() const {
-    if (q_.target.device.shares_host_memory || q_.said("mesh.offload")) return {q_.config.mesh.offload};
+    if (q_.target.device.shares_host_memory || q_.given("mesh.offload")) return {q_.config.mesh.offload};
     return {Offload::kNone, Offload::kOptimizer, Offload::kParameters};
   }
 
@@ -97,7 +97,7 @@ class Search {
     one.train.micro_batch = one.augment.mixes() ? one.augment.mix_group : 1;
     const RunPlan alone(one, q_.classes, backend_, q_.target.device, RankPlace{});
     auto meshes = sensible_meshes(usual, alone.setup().step.model, nodes_, devices_, false);
-    if (q_.said("mesh.zero"))
+    if (q_.given("mesh.zero"))
       std::erase_if(meshes, [&](const MeshConfig& mesh) { return mesh.zero != usual.zero; });
     return meshes;
   }

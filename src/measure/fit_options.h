@@ -18,13 +18,13 @@ namespace vitrail {
 
 // Whether the command line itself, no config file, speaks of an option ("targets") or a setting
 // ("mesh.zero").
-using Said = std::function<bool(const std::string& key)>;
+using IsGiven = std::function<bool(const std::string& key)>;
 
 // Throws Error(kUsage) where options of `plan` ask for different things, or one would have no effect.
-void require_one_question(const Said& said);
+void require_one_question(const IsGiven& given);
 
 // Whether a cluster is planned with the mesh of the run, not with all that are sensible.
-bool names_a_mesh(const Said& said);
+bool names_a_mesh(const IsGiven& given);
 
 struct FitRequest {
   TrainConfig config;  // what is not drawn stays as it is here
@@ -32,7 +32,7 @@ struct FitRequest {
   PlanTarget target;  // with a device file
   int64_t batch = 0;  // images an update
   // What it says of train.dtype, train.recompute, mesh.offload and mesh.zero is kept, not drawn.
-  Said said = [](const std::string&) { return false; };
+  IsGiven given = [](const std::string&) { return false; };
   // The devices: a node of as many as config.mesh has ranks, or the cluster that is named, whose network is
   // then part of the times.
   ClusterSettings cluster = {};

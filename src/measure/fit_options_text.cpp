@@ -19,11 +19,6 @@ std::string micro_text(const TrainConfig& config) {
               format_integer(config.train.micro_batch).c_str());
 }
 
-std::string mesh_text(const MeshConfig& mesh) {
-  const std::string text = to_string(mesh_of(mesh, 0));
-  return text.empty() ? "dp=1" : text;
-}
-
 // Every way has the columns that differ between ways.
 std::vector<std::string> cells_of(const FitOption& row, bool several) {
   const TrainConfig& config = row.config;

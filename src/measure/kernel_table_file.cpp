@@ -39,7 +39,7 @@ int64_t count_field(const Json& object, const char* name) {
 bool read_processor(const Json& json, TuneKey& key) {
   key.threads = static_cast<int>(std::min<int64_t>(count_field(json, "threads"), 1 << 20));
   const auto isa = isa_here(field(json, "isa", &Json::is_string).get<std::string>());
-  key.isa = isa.value_or(0);
+  key.level = isa.value_or(0);
   return isa.has_value();
 }
 
@@ -54,7 +54,7 @@ std::optional<KernelTable::Row> row_from(const Json& json, const TunedDevice& de
     row.kernels.push_back(name.get<std::string>());
   }
   row.key.threads = 0;
-  row.key.isa = device.compute;
+  row.key.level = device.compute;
   if (device.tables().of_sizes && !read_processor(json, row.key)) return std::nullopt;
   return row;
 }
@@ -125,10 +125,8 @@ std::string file_word(const std::string& name) {
 
 // Returns "nvidia-h200.json".
 std::string file_of(const TunedDevice& device) {
-  std::string name = file_word(device.name);
-  if (device.tables().shipped)
-    for (char& c : name) c = static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
-  return name + ".json";
+  const std::string name = file_word(device.name);
+  return (device.tables().shipped ? lowercase(name) : name) + ".json";
 }
 }  // namespace
 
@@ -177,7 +175,7 @@ void write_kernels(const std::string& path, const KernelTable& table, const Tune
   for (const auto& [key, kernels] : table.rows()) {
     ordered_json row = {{"op", key.op}};
     if (device.tables().of_sizes) {
-      row["isa"] = isa_name(key.isa);
+      row["isa"] = isa_name(key.level);
       row["threads"] = key.threads;
     }
     row.update({{"m", key.m}, {"n", key.n}, {"k", key.k}, {"kernels", kernels}});

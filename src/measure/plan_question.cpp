@@ -37,23 +37,23 @@ std::string as_written(const std::string& key) {
 
 }  // namespace
 
-void require_one_question(const Said& said) {
+void require_one_question(const IsGiven& given) {
   for (const auto& [question, others] : apart())
     for (const char* other : others)
-      if (said(question) && said(other))
+      if (given(question) && given(other))
         throw Error(ErrorKind::kUsage,
                     strf("--%s and %s ask for different things", question, as_written(other).c_str()),
                     strf("one of them: plan answers --%s without %s", question, as_written(other).c_str()));
   for (const auto& [question, parts] : together())
     for (const char* part : parts)
-      if (said(part) && !said(question))
+      if (given(part) && !given(question))
         throw Error(ErrorKind::kUsage, strf("--%s goes with --%s", part, question),
                     strf("--%s too, or neither", question));
 }
 
-bool names_a_mesh(const Said& said) {
+bool names_a_mesh(const IsGiven& given) {
   for (const char* key : {"mesh", "mesh.dp", "mesh.tp", "mesh.sp", "mesh.pp", "mesh.zero"})
-    if (said(key)) return true;
+    if (given(key)) return true;
   return false;
 }
 

@@ -44,7 +44,7 @@ std::optional<Profile> profile_ranks(World world, const RankStepsRequest& reques
   std::optional<Profile> result;
   run_ranks(local_ranks(std::move(world), request), [&](RankContext& rank) {
     const Mesh place = rank.ranks ? rank.ranks->mesh() : Mesh{};
-    const RunPlan plan(request.config, request.classes, *request.backend, rank.device,
+    const RunPlan plan(request.config, request.classes, find_backend(request.backend), rank.device,
                        {place.rank, place.world(), rank.sharing, rank.overlapping});
     Profile profile = profile_training(plan, rank, budget, {});
     if (place.rank != 0) return;

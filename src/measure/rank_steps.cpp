@@ -63,7 +63,7 @@ Measured measured_updates(const RankStepsRequest& request, const Team& team, Syn
 void run_rank(const RankStepsRequest& request, RankContext& rank, RankStepsResult& result) {
   const Team team(rank.ranks);
   const Mesh mesh = rank.ranks ? rank.ranks->mesh() : Mesh{};
-  const RunPlan plan(request.config, request.classes, *request.backend, rank.device,
+  const RunPlan plan(request.config, request.classes, find_backend(request.backend), rank.device,
                      {mesh.rank, mesh.world(), rank.sharing, rank.overlapping});
   SyntheticSteps steps(plan, rank);
   for (int64_t i = 0; i < request.warmup; ++i) steps.run();

@@ -14,7 +14,7 @@ namespace vitrail {
 struct RankStepsRequest {
   TrainConfig config;
   std::optional<int64_t> classes;
-  const Backend* backend = nullptr;
+  std::string backend;
   std::function<DeviceInfo(int local)> device;
   Variables variables = {};  // of the environment, in which NCCL's file may be named
   int64_t warmup = 3, updates = 20;

@@ -1,5 +1,7 @@
 #include "ops/dropout.h"
 
+#include <cmath>
+
 #include "base/rng.h"
 #include "graph/grad.h"
 #include "ops/expect.h"
@@ -21,6 +23,10 @@ void DropoutOp::grad(GradRecorder& r) const {
 
 std::string DropoutOp::attributes() const {
   return strf("p=%g%s", probability_, unit_ == DropUnit::kSample ? " samples" : "");
+}
+
+uint64_t DropoutOp::threshold() const {
+  return static_cast<uint64_t>(std::ceil(probability_ * 0x1p53));
 }
 
 uint64_t dropout_stream(uint64_t key, int64_t seed, int64_t step) {

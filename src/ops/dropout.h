@@ -24,6 +24,10 @@ class DropoutOp : public Op {
   int in_place_input() const override { return 0; }
 
   double probability() const { return probability_; }
+  // An element is kept when its 53 random bits are at least this: u / 2^53 >= p for an integer u is the same
+  // as u >= ceil(p 2^53), and both products are exact.
+  uint64_t threshold() const;
+  double scale() const { return 1.0 / (1.0 - probability_); }  // of what is kept
   DropUnit unit() const { return unit_; }
   uint64_t key() const { return key_; }
 

@@ -10,6 +10,13 @@ TensorDesc flat(DType dtype, int64_t elems) {
 }
 }  // namespace
 
+DimSplit::DimSplit(const Shape& shape, char dim) {
+  const size_t at = *shape.find(dim);
+  for (size_t i = 0; i < at; ++i) outer *= shape[i].local;
+  for (size_t i = at + 1; i < shape.rank(); ++i) inner *= shape[i].local;
+  extent = shape[at].local;
+}
+
 std::vector<TensorDesc> PackOp::infer(DescSpan ins) const {
   expect_inputs(*this, ins, 1);
   VT_CHECK(ins[0].shape.local(dim_) == cuts_.back(), "pack: %lld in %s", static_cast<long long>(cuts_.back()),

@@ -9,6 +9,12 @@ namespace vitrail {
 // The dim of flat memory: elements of a value or of a group of values, one after another.
 inline constexpr char kFlat = 'W';
 
+// The elements of a value around one of its dims, which lie in memory as [outer, extent, inner].
+struct DimSplit {
+  DimSplit(const Shape& shape, char dim);
+  int64_t outer = 1, extent = 0, inner = 1;
+};
+
 class MoveOp : public Op {
  public:
   DimsRule dims() const override { return {kEveryDim}; }

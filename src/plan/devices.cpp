@@ -18,8 +18,13 @@ std::vector<std::string> names_of(const std::vector<IsaLevel>& levels) {
 
 }  // namespace
 
-const Backend& device_backend(const std::string& device) {
-  return parse_device_name(device).entry->kernels();
+NamedDevice named_device(const std::string& device) {
+  const DeviceName name = parse_device_name(device);
+  return {name.entry->name, name.ordinal, name.entry->on_host, name.entry->tables.of_sizes != nullptr};
+}
+
+bool names_devices(const std::string& backend) {
+  return find_entry(backend).names_devices();
 }
 
 DeviceInfo device_of(const std::string& backend, const std::string& device, int threads,

@@ -11,6 +11,17 @@
 
 namespace vitrail {
 
+// What the name of a device says, "cuda:1": the second of those of the backend "cuda".
+struct NamedDevice {
+  std::string backend;       // whose devices are called so
+  int ordinal = 0;           // which of several
+  bool on_host = false;      // the processor of this process
+  bool tunes_sizes = false;  // tables of its kernels are measured by sizes of GEMMs, others by a program
+};
+NamedDevice named_device(const std::string& device);
+// Whether devices are named after this backend; one that has none runs on the processor.
+bool names_devices(const std::string& backend);
+
 // Returns the device of that name; a processor with so many threads (0: one per core) and the best
 // instruction set or the one named. Throws Error(kDevice) when it is not present.
 DeviceInfo device_here(const std::string& device, int threads, const std::string& isa);
@@ -42,7 +53,6 @@ DeviceInfo device_of_rank(const std::string& backend, std::string device, int th
                           const HostRank& rank);
 // Whether this backend is the yardstick of the others.
 bool is_reference(const std::string& backend);
-const Backend& device_backend(const std::string& device);  // the device's own
 // Returns the number of processor threads that `threads` means; 0: one per core.
 int processor_threads(int threads, const std::string& isa);
 

@@ -44,6 +44,8 @@ struct ExecutionPlan {
   DeviceInfo device;
   std::vector<NodeChoice> choices;
   MemoryPlan memory;
+
+  size_t node_count() const { return program.nodes.size(); }
 };
 // Returns which intermediate results the kernels of a node round; a node that runs member by member rounds
 // every member's.

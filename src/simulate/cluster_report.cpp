@@ -14,13 +14,6 @@ namespace vitrail {
 namespace {
 using nlohmann::ordered_json;
 
-std::string mesh_text(const MeshConfig& mesh) {
-  std::string text = to_string(mesh_of(mesh, 0));
-  if (text.empty()) text = "dp=1";
-  if (mesh.tokens_on_tp) text += " tokens_on_tp";
-  return text;
-}
-
 std::string micro_text(const ClusterRow& row) {
   return strf("%lld x %lld", static_cast<long long>(row.accumulation),
               static_cast<long long>(row.micro_batch));

@@ -3,18 +3,15 @@
 #include <cmath>
 #include <nlohmann/json.hpp>
 
+#include "base/json_text.h"
+
 namespace vitrail {
 
 namespace {
 using nlohmann::ordered_json;
 
-// JSON has no NaN and no infinity.
-ordered_json number(double value) {
-  return std::isfinite(value) ? ordered_json(value) : ordered_json(nullptr);
-}
-
 ordered_json number(const std::optional<double>& value) {
-  return number(value.value_or(kUnknown));
+  return finite_or_null(value.value_or(kUnknown));
 }
 }  // namespace
 

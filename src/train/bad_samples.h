@@ -21,7 +21,7 @@ class BadSamples {
   // This rank has skipped a sample.
   void found(Purpose purpose, const BadSample& bad);
   // How many of them the others do not know yet.
-  size_t untold() const { return mine_.size(); }
+  size_t unreported() const { return mine_.size(); }
   // Every rank calls it when any has something to tell. Throws Error(kData) on all of them when there are too
   // many.
   void exchange();
@@ -31,17 +31,17 @@ class BadSamples {
   bool too_many() const { return too_many_; }
 
  private:
-  struct Told {
+  struct Skipped {
     Purpose purpose;
     int64_t sample;
     std::string name, reason;
   };
-  void tell(const Told& bad, int rank);
+  void report(const Skipped& bad, int rank);
 
   const RunSetup& setup_;
   const Team& team_;
   RunJournal& journal_;
-  std::vector<Told> mine_;
+  std::vector<Skipped> mine_;
   std::array<std::set<int64_t>, 2> known_;  // by Purpose
   bool too_many_ = false;
 };

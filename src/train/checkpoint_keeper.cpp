@@ -154,13 +154,13 @@ std::optional<Progress> CheckpointKeeper::restore_verified(TrainStep& step) {
 }
 
 std::optional<Progress> CheckpointKeeper::restore(TrainStep& step, const Wanted& wanted) {
-  std::vector<std::string> complaints;
+  std::vector<std::string> problems;
   std::optional<RankPartners> partners = partners_of(step);
   const std::optional<OpenedCheckpoint> found =
-      checkpoints_.newest_good(&complaints, partners ? &*partners : nullptr, wanted);
-  for (const std::string& text : complaints) report_("checkpoint passed over: " + text);
-  if (!complaints.empty() && (!found || place_.resume == ResumeMode::kStrict))
-    throw Error(ErrorKind::kData, complaints.front(),
+      checkpoints_.newest_good(&problems, partners ? &*partners : nullptr, wanted);
+  for (const std::string& text : problems) report_("checkpoint passed over: " + text);
+  if (!problems.empty() && (!found || place_.resume == ResumeMode::kStrict))
+    throw Error(ErrorKind::kData, problems.front(),
                 found ? "--resume without =strict falls back to an older one"
                       : "no other is left; to begin again, remove " + checkpoints_.folder() +
                             " or name another folder");

@@ -85,11 +85,11 @@ int queues_by(const Variables& variables) {
 
 }  // namespace
 
-TransportDecision decide_transport(const std::vector<DeviceSeat>& seats, MeshTransport wish) {
-  if (wish == MeshTransport::kStaged) return {};
+TransportDecision decide_transport(const std::vector<DeviceSeat>& seats, MeshTransport wanted) {
+  if (wanted == MeshTransport::kStaged) return {};
   const Obstacle found = obstacle(seats);
   if (found.why.empty()) return {true};
-  if (wish == MeshTransport::kNccl)
+  if (wanted == MeshTransport::kNccl)
     throw Error(ErrorKind::kDevice, "mesh.transport is nccl, which cannot be used: " + found.why,
                 found.remedy);
   for (const DeviceSeat& seat : seats)
@@ -103,7 +103,7 @@ bool ranks_share_gpus(const Variables& variables) {
   return shared && std::string_view(shared) == "1";
 }
 
-std::string join_devices(RankContext& rank, MeshCommunicators& ranks, MeshTransport wish,
+std::string join_devices(RankContext& rank, MeshCommunicators& ranks, MeshTransport wanted,
                          const Variables& variables) {
   Device& device = *rank.hardware;
   DeviceSeat seat;
@@ -124,7 +124,7 @@ std::string join_devices(RankContext& rank, MeshCommunicators& ranks, MeshTransp
     return other.gpu == seat.gpu && other.process == seat.process;
   });
   rank.shares_queues = !seat.gpu.empty() && beside > 1;
-  const TransportDecision decision = decide_transport(seats, wish);
+  const TransportDecision decision = decide_transport(seats, wanted);
   if (decision.nccl)
     ranks.use(nccl_transport({.variables = variables, .use_device = [&device] { device.make_current(); }}));
   return decision.note;

@@ -26,13 +26,13 @@ struct TransportDecision {
 };
 
 // Throws Error(kDevice) with the first rank that lacks something when NCCL is asked for by name.
-TransportDecision decide_transport(const std::vector<DeviceSeat>& seats, MeshTransport wish);
+TransportDecision decide_transport(const std::vector<DeviceSeat>& seats, MeshTransport wanted);
 
 // Whether ranks may share a GPU, as NCCL's own variable says.
 bool ranks_share_gpus(const Variables& variables);
 
 // Every rank of the run calls it before its first program. Returns the decision's note.
-std::string join_devices(RankContext& rank, MeshCommunicators& ranks, MeshTransport wish,
+std::string join_devices(RankContext& rank, MeshCommunicators& ranks, MeshTransport wanted,
                          const Variables& variables);
 
 }  // namespace vitrail

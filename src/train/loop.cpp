@@ -46,7 +46,7 @@ void Loop::agree(double& loss, bool skipped, const StepTimes::Numbers* mine) {
                                  parts_.stop.asked() ? 1.0 : 0.0,
                                  parts_.stop.out_of_time() ? 1.0 : 0.0,
                                  parts_.saves.time_is_over() ? 1.0 : 0.0,
-                                 static_cast<double>(parts_.bad.untold()),
+                                 static_cast<double>(parts_.bad.unreported()),
                                  skipped ? 1.0 : 0.0};
   numbers.resize(kVotes + (mine ? StepTimes::kNumbers * static_cast<size_t>(parts_.team.size()) : 0));
   const auto slots = std::span(numbers).subspan(kVotes);
@@ -87,7 +87,7 @@ void Loop::one_update() {
   TrainStatus status = status_of(values, loss, lr, data_wait_s);
   status.interval_s = seconds_since(start);
   parts_.seconds.add(status.interval_s);
-  if (!std::exchange(started_, true)) tell_start(status.interval_s);
+  if (!std::exchange(started_, true)) log_start(status.interval_s);
   const auto paused = Clock::now();
   const bool back = rolled_back(values);
   parts_.journal.step(status);
@@ -134,7 +134,7 @@ void Loop::conclude_update(double& loss, bool skipped, double data_wait_s) {
     agree(loss, skipped, &mine);
   }
   meter_.step(config().batch);
-  if (Pulse* const pulse = parts_.step.rank().pulse) tell_news(*pulse);
+  if (Pulse* const pulse = parts_.step.rank().pulse) log_events(*pulse);
 }
 
 void Loop::log(const TrainStatus& line) {
@@ -146,7 +146,7 @@ void Loop::log(const TrainStatus& line) {
 }
 
 // The start of each rank is gathered once, after the first update.
-void Loop::tell_start(double first_update_s) {
+void Loop::log_start(double first_update_s) {
   if (!times_count()) return;
   parts_.start.add("first update", first_update_s);
   std::vector<double> mine;
@@ -162,7 +162,7 @@ void Loop::tell_start(double first_update_s) {
 }
 
 // What other ranks did that this run's log should hold, as a pause of one of them.
-void Loop::tell_news(Pulse& pulse) {
+void Loop::log_events(Pulse& pulse) {
   pulse.end_step();
   for (const std::string& text : pulse.take_news()) parts_.journal.event("slow_rank", text);
 }

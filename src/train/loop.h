@@ -71,13 +71,13 @@ class Loop {
   bool compare_due() const;
   bool rolled_back(const StepValues& values);
   void log(const TrainStatus& line);
-  void tell_start(double first_update_s);
+  void log_start(double first_update_s);
   // Whether the log holds where the time went.
   bool times_count() const { return config().breakdown || !parts_.team.alone(); }
   bool is_stopped(bool first) const;
   TrainStatus status_of(const StepValues& values, double loss, double lr, double data_wait_s);
   void conclude_step();
-  void tell_news(Pulse& pulse);
+  void log_events(Pulse& pulse);
   void watch_speed(std::span<const double> times_of_all);
 
   Parts parts_;

@@ -32,7 +32,7 @@ void require_countable(const MeshConfig& c) {
   }
 }
 
-std::string mesh_text(int64_t dp, int64_t tp, int64_t sp, int64_t pp) {
+std::string sizes_text(int64_t dp, int64_t tp, int64_t sp, int64_t pp) {
   return strf("mesh.dp=%lld mesh.tp=%lld mesh.sp=%lld", static_cast<long long>(dp),
               static_cast<long long>(tp), static_cast<long long>(sp)) +
          (pp > 1 ? strf(" mesh.pp=%lld", static_cast<long long>(pp)) : std::string());
@@ -48,7 +48,7 @@ std::string nearest_meshes(const MeshConfig& c, int64_t world, int64_t heads) {
     const int64_t dp = world / model;
     const int64_t away = 4 * (std::abs(tp - c.tp) + std::abs(sp - c.sp) + std::abs(pp - c.pp)) +
                          (c.dp > 0 ? std::abs(dp - c.dp) : 0);
-    meshes.emplace_back(away, mesh_text(dp, tp, sp, pp));
+    meshes.emplace_back(away, sizes_text(dp, tp, sp, pp));
   };
   for (int64_t tp = 1; tp <= world; ++tp)
     for (int64_t sp = 1; world % tp == 0 && tp * sp <= world; ++sp)
@@ -110,6 +110,11 @@ MeshConfig resolved(MeshConfig c, int world, const std::function<int64_t()>& hea
 Mesh mesh_of(const MeshConfig& c, int rank) {
   return {{static_cast<int>(c.dp), static_cast<int>(c.tp), static_cast<int>(c.sp), static_cast<int>(c.pp)},
           rank};
+}
+
+std::string mesh_text(const MeshConfig& config) {
+  const std::string axes = to_string(mesh_of(config, 0));
+  return (axes.empty() ? "dp=1" : axes) + (config.tokens_on_tp ? " tokens_on_tp" : "");
 }
 
 std::string needless_text(const MeshConfig& c) {

@@ -96,6 +96,8 @@ void validate(const MeshConfig& config);
 // evenly; 0: not known.
 MeshConfig resolved(MeshConfig config, int world, const std::function<int64_t()>& heads = {});
 Mesh mesh_of(const MeshConfig& config, int rank);
+// Returns the axes longer than one, "dp=2 tp=4 tokens_on_tp", or "dp=1" when there are none.
+std::string mesh_text(const MeshConfig& config);
 // Names the settings that a mesh with all its sizes has nothing for; empty: none.
 std::string needless_text(const MeshConfig& config);
 // Returns what would make the update of so many ranks on the processors of one host faster; empty: nothing.

@@ -1,6 +1,6 @@
 #include "train/model_setup.h"
 
-#include "io/cards/claims.h"
+#include "io/cards/stated_config.h"
 #include "io/dialects/express.h"
 #include "models/zoo.h"
 #include "train/train_state.h"

@@ -18,6 +18,9 @@ class RunPlan {
   // records. A mesh in the config is planned for the rank that needs most.
   RunPlan(const TrainConfig& config, std::optional<int64_t> classes, const Backend& backend,
           const DeviceInfo& device);
+  RunPlan(const TrainConfig& config, std::optional<int64_t> classes, const std::string& backend,
+          const DeviceInfo& device)
+      : RunPlan(config, classes, find_backend(backend), device) {}
   // The same for one rank of a run.
   RunPlan(TrainConfig config, std::optional<int64_t> classes, const Backend& backend, DeviceInfo device,
           RankPlace place);

@@ -65,10 +65,10 @@ void SavePolicy::save_first(const Progress& progress) {
   } catch (const SaveFailed& failed) {
     pass_on(failed);
   }
-  tell_saved(progress);
+  report_saved(progress);
 }
 
-void SavePolicy::tell_saved(const Progress& progress) const {
+void SavePolicy::report_saved(const Progress& progress) const {
   if (calls_.saved) calls_.saved(progress.step);
 }
 
@@ -94,11 +94,11 @@ void SavePolicy::save(const Progress& progress) {
 }
 
 void SavePolicy::save_anew(const Progress& progress) {
-  if (attempt("checkpoint", By::kAll, [&] { write(progress); })) tell_saved(progress);
+  if (attempt("checkpoint", By::kAll, [&] { write(progress); })) report_saved(progress);
 }
 
 void SavePolicy::save_last(const Progress& progress) {
-  if (attempt("last checkpoint", By::kAll, [&] { write(progress); })) return tell_saved(progress);
+  if (attempt("last checkpoint", By::kAll, [&] { write(progress); })) return report_saved(progress);
   try {
     // The save is tried again, in the place of all older checkpoints but one.
     write(progress, 1);
@@ -110,7 +110,7 @@ void SavePolicy::save_last(const Progress& progress) {
     if (!team_.alone() || !keep_model()) throw;
     throw model_alone(error.what());
   }
-  tell_saved(progress);
+  report_saved(progress);
 }
 
 bool SavePolicy::keep_model() {

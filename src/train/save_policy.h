@@ -49,7 +49,7 @@ class SavePolicy {
   bool keep_model();
   Error model_alone(const std::string& why) const;
   void write_model(const std::function<void()>& write);
-  void tell_saved(const Progress& progress) const;
+  void report_saved(const Progress& progress) const;
   enum class By { kAll, kFirst };  // the ranks that write; the others know when the first one has failed
   bool attempt(const char* what, By by, const std::function<void()>& write);
 

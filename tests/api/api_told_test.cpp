@@ -277,7 +277,7 @@ TEST_F(Fit, WhatIsHeldBesideCountsAndIsNamed) {
   EXPECT_EQ(held.bytes(), 11 * kMiB);
   EXPECT_EQ(error(1, peak(1) + 11 * kMiB, 0, held).kind(), ErrorKind::kInternal);
   const Error two = error(1, peak(1) + 8 * kMiB, 0, held);
-  EXPECT_NE(two.message().find(", batches made ahead 3.0 MiB, images being decoded 8.0 MiB)"),
+  EXPECT_NE(two.message().find(", prefetched batches 3.0 MiB, images being decoded 8.0 MiB)"),
             std::string::npos)
       << two.message();
   EXPECT_EQ(two.hint(), "--threads 2: fewer images are decoded at once");

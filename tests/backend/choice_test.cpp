@@ -139,7 +139,7 @@ TEST(Choice, PartsAreForTilesWhereATableNamesThem) {
       EXPECT_STRNE(kernel->name, "gemm by bf16 parts") << "without a table";
     KernelTable table;
     KernelTable::Row wanted = row(6, 2, {"gemm by bf16 parts"});
-    wanted.key.isa = device.isa;
+    wanted.key.level = device.isa;
     table.set(wanted);
     device.kernels = std::make_shared<KernelTable>(table);
     const Kernel* kernel = cpu_backend().candidates({op, plain, outs}, device).front();

@@ -53,12 +53,12 @@ TEST(Registry, AHashTellsEveryFactOfATable) {
     table.set({key, std::move(kernels)});
     return table.hash();
   };
-  const TuneKey key{.op = "linear", .m = 1, .n = 2, .k = 3, .threads = 4, .isa = 5};
+  const TuneKey key{.op = "linear", .m = 1, .n = 2, .k = 3, .threads = 4, .level = 5};
   const uint64_t whole = hash(key, {"a", "b"});
   EXPECT_EQ(hash(key, {"a", "b"}), whole);
   std::vector<TuneKey> others(6, key);
   others[0].op = "linear_dx", others[1].m = 9, others[2].n = 9, others[3].k = 9, others[4].threads = 9;
-  others[5].isa = 9;
+  others[5].level = 9;
   for (const TuneKey& other : others) EXPECT_NE(hash(other, {"a", "b"}), whole);
   for (const std::vector<std::string>& other :
        {std::vector<std::string>{"b", "a"}, {"a"}, {"ab"}, {"a", "b", ""}})

@@ -2,6 +2,10 @@
 
 #include <gtest/gtest.h>
 
+#include <limits>
+
+#include "base/json_text.h"
+
 namespace vitrail {
 namespace {
 
@@ -91,6 +95,13 @@ TEST(Json, DepthIsBounded) {
   std::string objects;
   for (int i = 0; i < 100000; ++i) objects += "{\"a\":";
   EXPECT_NE(refusal(objects).find("deeper than 64"), std::string::npos);
+}
+
+TEST(Json, ANumberThatIsNotFiniteIsNull) {
+  using Limits = std::numeric_limits<double>;
+  EXPECT_EQ(json_text(finite_or_null(0.5)), "0.5");
+  for (const double value : {Limits::quiet_NaN(), Limits::infinity(), -Limits::infinity()})
+    EXPECT_TRUE(finite_or_null(value).is_null()) << value;
 }
 
 TEST(Json, LimitsAreOptions) {

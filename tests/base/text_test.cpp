@@ -53,6 +53,12 @@ TEST(Text, NearestNameCountsASwapOnceAndPrefersTheFirst) {
   EXPECT_EQ(nearest_name("cat", std::vector<std::string>{"bat", "rat"}), "bat");
 }
 
+TEST(Text, LowercaseChangesAsciiLettersOnly) {
+  EXPECT_EQ(lowercase("AZaz 09[@`{"), "azaz 09[@`{");
+  EXPECT_EQ(lowercase("\xc3\x89T\xc3\x89"), "\xc3\x89t\xc3\x89");
+  EXPECT_EQ(lowercase(""), "");
+}
+
 TEST(Text, SplitKeepsEmptyPieces) {
   using Pieces = std::vector<std::string_view>;
   EXPECT_EQ(split("rand-m9-n2", '-'), (Pieces{"rand", "m9", "n2"}));

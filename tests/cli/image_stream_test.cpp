@@ -89,7 +89,7 @@ TEST(EvenBatch, LeavesAsLittlePaddingAsCanBe) {
 TEST(BatchesAhead, WorkersAlwaysFindAnImageAndMemoryIsBounded) {
   for (const int64_t batch : {1, 8, 64, 4096})
     for (const int64_t workers : {1, 2, 16, 64}) {
-      const int64_t ahead = batches_ahead(batch, workers);
+      const int64_t ahead = batches_to_prefetch(batch, workers);
       EXPECT_GE(ahead * batch, std::min<int64_t>(2 * workers, 64));
       EXPECT_LE(ahead, batch >= 64 ? 3 : 64);
     }

@@ -1,4 +1,4 @@
-#include "io/cards/claims.h"
+#include "io/cards/stated_config.h"
 #include "io/dialect_files.h"
 #include "models/zoo.h"
 #include "source_root.h"

@@ -1,6 +1,6 @@
 // How a card is settled where files say little: from tensors, architectures and dialects, and what is noted.
 #include "io/adapters.h"
-#include "io/cards/merge_claims.h"
+#include "io/cards/merge_stated.h"
 #include "io/library_forms.h"
 #include "io/names_only.h"
 #include "models/zoo.h"

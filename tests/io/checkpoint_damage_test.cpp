@@ -32,19 +32,19 @@ class DamageTest : public ::testing::Test {
   }
   // Checks that the newest checkpoint is found bad with `part` in the message, and the older one is used.
   void expect_fallback(const std::string& part) {
-    std::vector<std::string> complaints;
-    const auto opened = CheckpointStore(run_.path().string()).newest_good(&complaints);
+    std::vector<std::string> problems;
+    const auto opened = CheckpointStore(run_.path().string()).newest_good(&problems);
     ASSERT_TRUE(opened);
     EXPECT_EQ(opened->step, 1);
-    ASSERT_EQ(complaints.size(), 1u);
-    EXPECT_NE(complaints[0].find(part), std::string::npos) << complaints[0];
+    ASSERT_EQ(problems.size(), 1u);
+    EXPECT_NE(problems[0].find(part), std::string::npos) << problems[0];
   }
   void expect_whole() {
-    std::vector<std::string> complaints;
-    const auto opened = CheckpointStore(run_.path().string()).newest_good(&complaints);
+    std::vector<std::string> problems;
+    const auto opened = CheckpointStore(run_.path().string()).newest_good(&problems);
     ASSERT_TRUE(opened);
     EXPECT_EQ(opened->step, 2);
-    EXPECT_TRUE(complaints.empty());
+    EXPECT_TRUE(problems.empty());
     EXPECT_TRUE(holds_its_step(*opened, kBytes));
   }
   TempFolder run_;
@@ -133,9 +133,9 @@ TEST_F(DamageTest, MissingAndSwappedFilesAreFound) {
 TEST_F(DamageTest, NothingGoodIsNothing) {
   CheckpointStore store(run_.path().string());
   for (int64_t step : {1, 2}) fs::remove(store.folder_of(step) + "/manifest.json");
-  std::vector<std::string> complaints;
-  EXPECT_FALSE(store.newest_good(&complaints));
-  EXPECT_EQ(complaints.size(), 2u);
+  std::vector<std::string> problems;
+  EXPECT_FALSE(store.newest_good(&problems));
+  EXPECT_EQ(problems.size(), 2u);
 }
 
 // Returns `text` with one replacement, sealed again.

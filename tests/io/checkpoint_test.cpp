@@ -38,12 +38,12 @@ TEST(Checkpoint, WhatIsSavedIsWhatOpens) {
   EXPECT_EQ(names_in(store.folder_of(12)),
             (std::vector<std::string>{"config.json", "manifest.json", "model.safetensors",
                                       "state-00000-of-00001.safetensors"}));
-  std::vector<std::string> complaints;
-  const auto opened = CheckpointStore(run.path().string()).newest_good(&complaints);
+  std::vector<std::string> problems;
+  const auto opened = CheckpointStore(run.path().string()).newest_good(&problems);
   ASSERT_TRUE(opened);
   EXPECT_EQ(opened->step, 12);
   EXPECT_TRUE(holds_its_step(*opened));
-  EXPECT_TRUE(complaints.empty());
+  EXPECT_TRUE(problems.empty());
 }
 
 // The checksums of a large model's blocks take megabytes.

@@ -1,5 +1,5 @@
-// What each reader of a config claims, key by key: defaults of transformers and timm, names of activations
-// and processors, and what is said where a key is wrong.
+// What each reader of a config makes of it, key by key: defaults of transformers and timm, names of
+// activations and processors, and what is said where a key is wrong.
 #include <gtest/gtest.h>
 
 #include "base/error.h"
@@ -11,11 +11,11 @@
 namespace vitrail {
 namespace {
 
-Claims hf(const char* config, const char* images = nullptr) {
+StatedConfig hf(const char* config, const char* images = nullptr) {
   const Json model = parse_json(config, "c");
-  if (!images) return hf_claims(model, nullptr);
+  if (!images) return read_hf_config(model, nullptr);
   const Json prepared = parse_json(images, "p");
-  return hf_claims(model, &prepared);
+  return read_hf_config(model, &prepared);
 }
 PreprocessConfig hf_images(const char* images) {
   return *hf(R"({"image_size": 224})", images).preprocess;
@@ -27,14 +27,14 @@ TEST(ClaimTables, AnEmptyHuggingFaceConfigIsTransformersVit) {
                          {"patch_width", 0},     {"qkv_bias", true}, {"norm_eps", 1e-12},
                          {"activation", "gelu"}, {"gelu", "erf"},    {"image_height", 224},
                          {"image_width", 224}};
-  const Claims claims = hf("{}");
-  EXPECT_EQ(claims.model, expected);
-  EXPECT_EQ(claims.origin, "config.json");
-  EXPECT_EQ(claims.images_origin, "the defaults of transformers' ViTImageProcessor");
-  EXPECT_EQ(claims.images_warning, "there is no preprocessor_config.json");
-  EXPECT_FALSE(claims.scores);
-  EXPECT_TRUE(claims.labels.empty());
-  EXPECT_TRUE(claims.notes.empty());
+  const StatedConfig stated = hf("{}");
+  EXPECT_EQ(stated.model, expected);
+  EXPECT_EQ(stated.origin, "config.json");
+  EXPECT_EQ(stated.images_origin, "the defaults of transformers' ViTImageProcessor");
+  EXPECT_EQ(stated.images_warning, "there is no preprocessor_config.json");
+  EXPECT_FALSE(stated.scores);
+  EXPECT_TRUE(stated.labels.empty());
+  EXPECT_TRUE(stated.notes.empty());
 }
 
 TEST(ClaimTables, EveryKeyOfHuggingFaceSetsItsOwnField) {
@@ -114,10 +114,10 @@ TEST(ClaimTables, NamesOfActivations) {
       {"sigmoid", "sigmoid erf", "sigmoid erf"},
   };
   const auto claimed = [](const char* name, Dialect dialect) -> std::string {
-    Claims claims{.origin = "there"};
-    claim_activation(name, "act", dialect, &claims);
-    return claims.model.at("activation").get<std::string>() + " " +
-           claims.model.at("gelu").get<std::string>();
+    StatedConfig stated{.origin = "there"};
+    set_activation(name, "act", dialect, &stated);
+    return stated.model.at("activation").get<std::string>() + " " +
+           stated.model.at("gelu").get<std::string>();
   };
   for (const Row& row : rows)
     for (const auto& [dialect, expected] : {std::pair{Dialect::kTimm, row.timm}, {Dialect::kHf, row.hf}}) {
@@ -164,7 +164,7 @@ TEST(ClaimTables, EveryProcessorOfTransformersHasItsDefaults) {
     EXPECT_EQ(p.mean, row.clip ? clip : half);
     EXPECT_EQ(p.std, row.clip ? clip_std : half);
   }
-  const Claims oblong =
+  const StatedConfig oblong =
       hf(R"({"image_size": [224, 448]})", R"({"image_processor_type": "DeiTImageProcessor"})");
   EXPECT_EQ(oblong.preprocess->resize, 256);
   EXPECT_EQ(oblong.preprocess->resize_longer, 512);
@@ -238,7 +238,7 @@ TEST(ClaimTables, WhatTransformersDoesBeyondThatIsRefused) {
               hf(R"({"image_size": [224, 448]})", R"({"size": {"shortest_edge": 224}})");
             }).find("and not cropped, the model takes 224 x 448"),
             std::string::npos);
-  const Claims own = hf("{}", R"({"image_processor_type": "Own", "size": 224, "resample": 2,
+  const StatedConfig own = hf("{}", R"({"image_processor_type": "Own", "size": 224, "resample": 2,
       "do_center_crop": false, "image_mean": [0, 0, 0], "image_std": [1, 1, 1], "do_resize": false})");
   EXPECT_EQ(own.images_warning, "\"Own\" is not known; done as its config says");
   EXPECT_EQ(own.images_origin, "preprocessor_config.json");
@@ -250,10 +250,10 @@ TEST(ClaimTables, TheKindOfAConfigIsToldByItsKeys) {
   const auto kind = [](const char* config) -> std::string {
     CardFiles files;
     files.config = parse_json(config, "c");
-    const auto claims = file_claims(files);
-    return !claims                                                                      ? "none"
-           : claims->model.contains("qkv_bias") && claims->model.contains("norm_place") ? "timm"
-           : claims->model.contains("arch")                                             ? "timm"
+    const auto stated = read_card_config(files);
+    return !stated                                                                      ? "none"
+           : stated->model.contains("qkv_bias") && stated->model.contains("norm_place") ? "timm"
+           : stated->model.contains("arch")                                             ? "timm"
                                                                                         : "hf";
   };
   EXPECT_EQ(kind(R"({"architecture": "vit_base_patch16_224"})"), "timm");

@@ -1,10 +1,10 @@
-// Vitrail's own block of a config, what an architecture's name claims, the limits of preprocessing, and how
+// Vitrail's own block of a config, what an architecture's name states, the limits of preprocessing, and how
 // another library reads what was written for it.
 #include <gtest/gtest.h>
 
 #include "base/error.h"
-#include "io/cards/claims.h"
 #include "io/cards/library_view.h"
+#include "io/cards/stated_config.h"
 #include "io/cards/written_json.h"
 #include "io/config_json.h"
 #include "io/names_only.h"
@@ -17,15 +17,15 @@ TEST(OwnClaims, TheBlockComesBack) {
   card.config.depth = 3;
   card.preprocess.resize = 99;
   card.scores = ScoreKind::kSigmoid;
-  const Claims claims =
-      vitrail_claims({{"vitrail", vitrail_block(card)}, {"id2label", {{"0", "a"}}}}, "here");
-  EXPECT_EQ(claims.origin, "here (vitrail)");
-  EXPECT_EQ(claims.model, to_json(card.config));
-  EXPECT_EQ(*claims.preprocess, card.preprocess);
-  EXPECT_EQ(claims.scores, ScoreKind::kSigmoid);
-  EXPECT_EQ(claims.labels, std::vector<std::string>{"a"});
+  const StatedConfig stated =
+      read_vitrail_config({{"vitrail", vitrail_block(card)}, {"id2label", {{"0", "a"}}}}, "here");
+  EXPECT_EQ(stated.origin, "here (vitrail)");
+  EXPECT_EQ(stated.model, to_json(card.config));
+  EXPECT_EQ(*stated.preprocess, card.preprocess);
+  EXPECT_EQ(stated.scores, ScoreKind::kSigmoid);
+  EXPECT_EQ(stated.labels, std::vector<std::string>{"a"});
   EXPECT_FALSE(vitrail_block(ModelCard{}).contains("scores"));
-  const Claims silent = vitrail_claims({{"vitrail", Json::object()}}, "here");
+  const StatedConfig silent = read_vitrail_config({{"vitrail", Json::object()}}, "here");
   EXPECT_FALSE(silent.preprocess);
   EXPECT_FALSE(silent.scores);
   EXPECT_TRUE(silent.model.empty());
@@ -39,7 +39,7 @@ TEST(OwnClaims, TheBlockComesBack) {
        "config: here (vitrail): mode is \"x\"; expected one of shorter_side, stretch, stretch_crop"},
   };
   for (const auto& [root, reason] : rows)
-    EXPECT_EQ(error_of([&, &config = root] { vitrail_claims(config, "here"); }), reason);
+    EXPECT_EQ(error_of([&, &config = root] { read_vitrail_config(config, "here"); }), reason);
 }
 
 TEST(OwnClaims, LabelsOfEveryClassInTurn) {
@@ -58,18 +58,18 @@ TEST(OwnClaims, LabelsOfEveryClassInTurn) {
 }
 
 TEST(OwnClaims, ANameClaimsItsNumericsInTimmsDialectAlone) {
-  const Claims timm = architecture_claims("deit3_base_patch16_224", Dialect::kTimm);
+  const StatedConfig timm = architecture_config("deit3_base_patch16_224", Dialect::kTimm);
   EXPECT_EQ(timm.origin, "architecture deit3_base_patch16_224");
   EXPECT_EQ(timm.images_origin, "");
   for (const char* field : {"norm_eps", "activation", "gelu", "pos_resize"}) {
     EXPECT_TRUE(timm.model.contains(field)) << field;
-    EXPECT_FALSE(architecture_claims("deit3_base_patch16_224", Dialect::kHf).model.contains(field)) << field;
+    EXPECT_FALSE(architecture_config("deit3_base_patch16_224", Dialect::kHf).model.contains(field)) << field;
   }
   EXPECT_FALSE(timm.model.contains("classes"));
   EXPECT_FALSE(timm.model.contains("pool")) << "open beside a class token";
-  EXPECT_EQ(architecture_claims("vit_base_patch16_gap_224", Dialect::kTimm).model.at("pool"), "mean");
+  EXPECT_EQ(architecture_config("vit_base_patch16_gap_224", Dialect::kTimm).model.at("pool"), "mean");
   EXPECT_EQ(
-      architecture_claims("deit_base_patch16_384", Dialect::kTimm).images_origin,
+      architecture_config("deit_base_patch16_384", Dialect::kTimm).images_origin,
       "architecture deit_base_patch16_384 (timm's preprocessing; DeiT's own evaluation resizes to 438)");
 }
 
@@ -80,9 +80,9 @@ TEST(OwnClaims, EveryDialectHasItsNumerics) {
       {Dialect::kTorchvision, 1e-6, "erf", "torchvision"},
       {Dialect::kGoogle, 1e-6, "tanh", "jax"}};
   for (const auto& [dialect, eps, gelu, resize] : rows) {
-    const Claims claims = dialect_claims(dialect);
-    EXPECT_EQ(claims.model, (Json{{"norm_eps", eps}, {"gelu", gelu}, {"pos_resize", resize}}));
-    EXPECT_EQ(claims.origin, std::string(enum_name(dialect)) + "'s habit");
+    const StatedConfig stated = dialect_config(dialect);
+    EXPECT_EQ(stated.model, (Json{{"norm_eps", eps}, {"gelu", gelu}, {"pos_resize", resize}}));
+    EXPECT_EQ(stated.origin, std::string(enum_name(dialect)) + "'s habit");
   }
   VitConfig small;
   small.image_height = 112, small.image_width = 448, small.channels = 2;

@@ -212,11 +212,11 @@ class SharedDamage : public ::testing::Test {
   void expect_fallback(const std::string& part) const {
     std::vector<std::string> said(kRanks);
     expect_saved(on_ranks(kRanks, [&](Partners& partners) {
-      std::vector<std::string> complaints;
-      const auto opened = CheckpointStore(run_.path().string()).newest_good(&complaints, &partners);
+      std::vector<std::string> problems;
+      const auto opened = CheckpointStore(run_.path().string()).newest_good(&problems, &partners);
       EXPECT_EQ(opened.value().step, 1);
-      EXPECT_EQ(complaints.size(), 1u);
-      said[static_cast<size_t>(partners.rank())] = complaints.at(0);
+      EXPECT_EQ(problems.size(), 1u);
+      said[static_cast<size_t>(partners.rank())] = problems.at(0);
     }));
     EXPECT_NE(said[0].find(part), std::string::npos) << said[0];
     for (const std::string& text : said) EXPECT_EQ(text, said[0]);
@@ -305,10 +305,10 @@ TEST_F(SharedDamage, AFolderThatIsNotTheSameForAllIsNotUsed) {
   for (const bool there : {true, false}) {
     if (!there) fs::remove_all(copy / "checkpoints/step-00000002");
     expect_saved(on_ranks(kRanks, [&](Partners& partners) {
-      std::vector<std::string> complaints;
+      std::vector<std::string> problems;
       CheckpointStore mine(partners.rank() == 2 ? copy.path().string() : run_.path().string());
-      EXPECT_EQ(mine.newest_good(&complaints, &partners).value().step, 1);
-      EXPECT_NE(complaints.at(0).find("rank 2"), std::string::npos) << complaints[0];
+      EXPECT_EQ(mine.newest_good(&problems, &partners).value().step, 1);
+      EXPECT_NE(problems.at(0).find("rank 2"), std::string::npos) << problems[0];
     }));
   }
 }

@@ -1,18 +1,19 @@
-// What timm's config.json claims, argument by argument, and what is said where one is wrong.
+// What timm's config.json states, argument by argument, and what is said where one is wrong.
 #include <gtest/gtest.h>
 
 #include "base/error.h"
-#include "io/cards/claims.h"
+#include "io/cards/stated_config.h"
 #include "io/config_json.h"
 #include "io/names_only.h"
 
 namespace vitrail {
 namespace {
 
-Claims timm(const Json& args, const Json& cfg = nullptr, const char* architecture = "vit_base_patch16_224") {
+StatedConfig timm(const Json& args, const Json& cfg = nullptr,
+                  const char* architecture = "vit_base_patch16_224") {
   Json config = {{"architecture", architecture}, {"model_args", args}};
   if (!cfg.is_null()) config["pretrained_cfg"] = cfg;
-  return timm_claims(config);
+  return read_timm_config(config);
 }
 
 std::string timm_error(const Json& args, const Json& cfg = nullptr) {
@@ -165,7 +166,7 @@ TEST(TimmClaims, LimitsAndWhatIsSaidBeyondThem) {
 
 TEST(TimmClaims, TheImagesOfAModel) {
   const Json none = Json::object();
-  const Claims wide =
+  const StatedConfig wide =
       timm(none, {{"input_size", {1, 32, 48}}, {"crop_pct", 0.5}, {"mean", {0.1}}, {"std", {0.2}}});
   EXPECT_EQ(wide.model.at("channels"), 1);
   EXPECT_EQ(wide.model.at("image_height"), 32);
@@ -178,13 +179,13 @@ TEST(TimmClaims, TheImagesOfAModel) {
             std::vector<std::string>{"interpolation bilinear: timm's rule for crops that are not square"});
   EXPECT_EQ(wide.preprocess->mean, std::vector<double>{0.1});
   EXPECT_EQ(wide.preprocess->std, std::vector<double>{0.2});
-  const Claims squashed =
+  const StatedConfig squashed =
       timm(none, {{"input_size", {3, 32, 48}}, {"crop_pct", 0.5}, {"crop_mode", "squash"}});
   EXPECT_EQ(squashed.preprocess->interpolation, Interpolation::kBicubic);
   EXPECT_TRUE(squashed.notes.empty());
   EXPECT_EQ(timm(none, {{"crop_pct", 0}}).preprocess->resize, 256) << "0 is timm's default, 0.875";
   EXPECT_EQ(timm(none, {{"crop_pct", 1}}).preprocess->mode, ResizeMode::kShorterSide);
-  const Claims usual = timm(none);
+  const StatedConfig usual = timm(none);
   EXPECT_EQ(usual.preprocess->resize, 248);
   EXPECT_FALSE(usual.square_interpolation);
   EXPECT_EQ(usual.origin, "config.json");
@@ -198,18 +199,19 @@ TEST(TimmClaims, TheOlderFormIsToldByAnyOfItsKeys) {
                                                {"std", {0.229, 0.224, 0.225}},
                                                {"interpolation", "bicubic"}};
   for (const auto& [key, value] : rows) {
-    const Claims claims = timm_claims({{"architecture", "vit_base_patch16_224"}, {key, value}});
-    EXPECT_EQ(claims.preprocess->mean[0], 0.485) << key << ": timm's default, not the architecture's 0.5";
+    const StatedConfig stated = read_timm_config({{"architecture", "vit_base_patch16_224"}, {key, value}});
+    EXPECT_EQ(stated.preprocess->mean[0], 0.485) << key << ": timm's default, not the architecture's 0.5";
   }
-  const Claims plain = timm_claims({{"architecture", "vit_base_patch16_224"}, {"num_classes", 10}});
+  const StatedConfig plain =
+      read_timm_config({{"architecture", "vit_base_patch16_224"}, {"num_classes", 10}});
   EXPECT_EQ(plain.preprocess->mean[0], 0.5);
   const Json old = {{"architecture", "vit_base_patch16_224"}, {"crop_pct", 0.9}, {"labels", {"a", "b"}}};
-  EXPECT_EQ(timm_claims(old).labels, (std::vector<std::string>{"a", "b"}));
-  EXPECT_EQ(
-      timm_claims({{"pretrained_cfg", {{"architecture", "deit_base_patch16_384"}}}}).model.at("image_width"),
-      384);
+  EXPECT_EQ(read_timm_config(old).labels, (std::vector<std::string>{"a", "b"}));
+  EXPECT_EQ(read_timm_config({{"pretrained_cfg", {{"architecture", "deit_base_patch16_384"}}}})
+                .model.at("image_width"),
+            384);
   try {
-    timm_claims({{"pretrained_cfg", {{"crop_pct", 0.9}}}});
+    read_timm_config({{"pretrained_cfg", {{"crop_pct", 0.9}}}});
     FAIL();
   } catch (const Error& error) {
     EXPECT_EQ(error.message(), "config.json has pretrained_cfg but no architecture");
@@ -219,7 +221,7 @@ TEST(TimmClaims, TheOlderFormIsToldByAnyOfItsKeys) {
 
 TEST(TimmClaims, AnUnknownNameIsTheFilesFault) {
   try {
-    timm_claims({{"architecture", "vit_base_patch16_22"}});
+    read_timm_config({{"architecture", "vit_base_patch16_22"}});
     FAIL();
   } catch (const Error& error) {
     EXPECT_EQ(error.kind(), ErrorKind::kData);
@@ -233,7 +235,7 @@ TEST(TimmClaims, OfSeveralPlacesTheLastOneCounts) {
   const auto classes = [&](const Json& more) {
     Json config = base;
     config.update(more);
-    return timm_claims(config).model.value("classes", int64_t{-1});
+    return read_timm_config(config).model.value("classes", int64_t{-1});
   };
   EXPECT_EQ(classes(Json::object()), -1);
   EXPECT_EQ(classes({{"pretrained_cfg", {{"num_classes", 3}}}}), 3);
@@ -242,7 +244,7 @@ TEST(TimmClaims, OfSeveralPlacesTheLastOneCounts) {
   const auto labels = [&](const Json& more) {
     Json config = base;
     config.update(more);
-    return timm_claims(config).labels;
+    return read_timm_config(config).labels;
   };
   using Names = std::vector<std::string>;
   const Json cfg = {{"num_classes", 3}, {"label_names", {{"0", "a"}, {"2", 7}}}};
@@ -253,7 +255,7 @@ TEST(TimmClaims, OfSeveralPlacesTheLastOneCounts) {
   const auto pool = [&](const Json& more) {
     Json config = base;
     config.update(more);
-    return timm_claims(config).model.at("pool").get<std::string>();
+    return read_timm_config(config).model.at("pool").get<std::string>();
   };
   EXPECT_EQ(pool({{"pretrained_cfg", {{"global_pool", "avg"}}}}), "mean");
   EXPECT_EQ(pool({{"pretrained_cfg", {{"global_pool", "avg"}}}, {"model_args", {{"global_pool", "max"}}}}),
@@ -265,13 +267,13 @@ TEST(TimmClaims, ModelsForAnySizeRunAtThatOfTheirImages) {
   for (const char* name : {"test_vit", "test_vit2.r160_in1k", "test_vit4", "vit_intern300m_patch14_448"}) {
     const bool intern = std::string(name).starts_with("vit_intern");
     const Json images = {{"input_size", {3, intern ? 140 : 160, intern ? 140 : 160}}, {"crop_pct", 1.0}};
-    const Claims claims = timm({{"img_size", intern ? 280 : 320}}, images, name);
-    ASSERT_TRUE(claims.run_image) << name;
-    EXPECT_EQ(claims.run_image->height, intern ? 140 : 160) << name;
-    EXPECT_EQ(claims.preprocess->height, intern ? 280 : 320) << name;
-    EXPECT_TRUE(claims.notes.empty()) << name;
+    const StatedConfig stated = timm({{"img_size", intern ? 280 : 320}}, images, name);
+    ASSERT_TRUE(stated.run_image) << name;
+    EXPECT_EQ(stated.run_image->height, intern ? 140 : 160) << name;
+    EXPECT_EQ(stated.preprocess->height, intern ? 280 : 320) << name;
+    EXPECT_TRUE(stated.notes.empty()) << name;
   }
-  const Claims fixed = timm({{"img_size", 320}}, cfg, "test_vit3");
+  const StatedConfig fixed = timm({{"img_size", 320}}, cfg, "test_vit3");
   EXPECT_FALSE(fixed.run_image);
   EXPECT_EQ(fixed.preprocess->resize, 320);
   EXPECT_EQ(fixed.notes, std::vector<std::string>{"preprocessing scaled to model_args.img_size"});

@@ -97,7 +97,7 @@ TEST(FitOptions, MeasuresThatNothingNeedsAreNotDrawn) {
     EXPECT_EQ(row.config.train.recompute, Recompute::kNone);
     EXPECT_EQ(row.config.mesh.offload, Offload::kNone);
   }
-  request.said = [](const std::string& key) { return key == "train.dtype"; };
+  request.given = [](const std::string& key) { return key == "train.dtype"; };
   EXPECT_EQ(find_fit_options(request).rows.size(), 1u);
 }
 
@@ -107,7 +107,7 @@ TEST(FitOptions, WhatTheCommandLineSaysIsNotDrawn) {
   request.config.mesh.offload = Offload::kOptimizer;
   request.config.mesh.zero = 1;
   for (const char* said : {"train.recompute", "mesh.offload", "mesh.zero"}) {
-    request.said = [&](const std::string& key) { return key == said; };
+    request.given = [&](const std::string& key) { return key == said; };
     const FitOptions found = find_fit_options(request);
     ASSERT_FALSE(found.rows.empty()) << said;
     for (const FitOption& row : found.rows) {
@@ -125,7 +125,7 @@ TEST(FitOptions, RanksShareOutWhatOneCannotHold) {
   FitRequest request = request_of("h200", 60 * kMiB, 64, "dp=5");
   EXPECT_THROW(find_fit_options(request), Error);  // neither 64 images nor three heads divide by five
   request = request_of("h200", 60 * kMiB, 96, "dp=3");
-  request.said = [](const std::string& key) { return key == "train.dtype"; };
+  request.given = [](const std::string& key) { return key == "train.dtype"; };
   const FitOptions found = find_fit_options(request);
   ASSERT_FALSE(found.rows.empty());
   expect_runs(request, found);
@@ -148,7 +148,7 @@ TEST(FitOptions, RanksShareOutWhatOneCannotHold) {
 // The cluster's plan has the host's part of an update, which is counted once.
 TEST(FitOptions, AnOffloadOverANetworkTakesAsLongAsTheClusterSays) {
   FitRequest request = request_of("h200", 60 * kMiB, 3072, "dp=3");
-  request.said = [](const std::string& key) { return key == "train.dtype"; };
+  request.given = [](const std::string& key) { return key == "train.dtype"; };
   request.cluster.cluster = "cloud-t4", request.cluster.nodes = 3, request.cluster.devices = 1;
   request.networks = {VT_SOURCE_DIR "/configs/networks"};
   int offloads = 0;
@@ -167,7 +167,7 @@ TEST(FitOptions, AnOffloadOverANetworkTakesAsLongAsTheClusterSays) {
 TEST(FitOptions, GroupsThatAreMixedStayTogether) {
   FitRequest request = request_of("t4", 2000 * kMiB, 12);
   request.config.augment.mixup = 0.2, request.config.augment.mix_group = 4;
-  request.said = [](const std::string& key) {
+  request.given = [](const std::string& key) {
     return key == "train.dtype" || key == "train.recompute" || key == "mesh.offload";
   };
   const FitOptions found = find_fit_options(request);
@@ -180,7 +180,7 @@ TEST(FitOptions, GroupsThatAreMixedStayTogether) {
   const auto refused = [&](int64_t batch, const char* mesh) {
     FitRequest other = request_of("t4", 2000 * kMiB, batch, mesh);
     other.config.augment = request.config.augment;
-    other.said = request.said;
+    other.given = request.given;
     try {
       find_fit_options(other);
     } catch (const Error& error) {

@@ -32,7 +32,7 @@ TrainConfig rank_config(const char* mesh, int micro_batch = 2) {
 RankStepsRequest rank_request(const char* mesh) {
   RankStepsRequest request;
   request.config = rank_config(mesh);
-  request.backend = &find_backend("cpu");
+  request.backend = "cpu";
   request.device = [](int) { return device_here("cpu", 1, ""); };
   request.warmup = 1, request.updates = 4;
   return request;

@@ -67,7 +67,7 @@ TEST(TuneGpu, OffersEachGemmOnceWithAllItsKernels) {
     EXPECT_EQ(listed(gemm, "hopper"), linear ? 2u : 0u) << gemm.key.op;
     EXPECT_EQ(listed(gemm, "tiled"), 0u) << gemm.key.op;
     EXPECT_STREQ(gemm.kernels.front()->name, linear ? "hopper_small" : "cublaslt") << "few rows";
-    EXPECT_EQ(gemm.key.isa, 90);
+    EXPECT_EQ(gemm.key.level, 90);
     for (size_t j = 0; j < i; ++j) EXPECT_FALSE(gemms[j].key == gemm.key) << gemm.key.op;
   }
   const auto qkv =

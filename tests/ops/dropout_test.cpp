@@ -57,6 +57,17 @@ TEST(Dropout, OfSamplesTakesThemWhole) {
     }
 }
 
+TEST(Dropout, ItsThresholdIsTheLeastIntegerThatIsKept) {
+  const auto at = [](double p) { return DropoutOp(p, DropUnit::kElement, 0).threshold(); };
+  EXPECT_EQ(at(0), 0u);
+  EXPECT_EQ(at(0.5), uint64_t{1} << 52);
+  EXPECT_EQ(at(0x1p-54), 1u);
+  for (const double p : {0.1, 0.3, 0.75}) {
+    EXPECT_GE(static_cast<double>(at(p)) * 0x1p-53, p);
+    EXPECT_LT(static_cast<double>(at(p) - 1) * 0x1p-53, p);
+  }
+}
+
 TEST(Dropout, EverySeedAndStepHasItsOwnMask) {
   const auto mask = [](int64_t seed, int64_t step) {
     return dropped("ref", DType::kF64, 0.5, DropUnit::kElement, seed, step);

@@ -92,6 +92,20 @@ TEST(LargestBatchText, SaysWhereTheSearchEnded) {
   EXPECT_EQ(largest_batch_text(65524, 12), "65,524");
 }
 
+TEST(NamedDevice, SaysWhoseItIsAndWhichOne) {
+  const NamedDevice second = named_device("cuda:1"), processor = named_device("cpu");
+  EXPECT_EQ(second.backend, "cuda");
+  EXPECT_EQ(second.ordinal, 1);
+  EXPECT_FALSE(second.on_host);
+  EXPECT_FALSE(second.tunes_sizes);
+  EXPECT_EQ(processor.backend, "cpu");
+  EXPECT_TRUE(processor.on_host);
+  EXPECT_TRUE(processor.tunes_sizes);
+  EXPECT_TRUE(names_devices("cuda"));
+  EXPECT_TRUE(names_devices("cpu"));
+  EXPECT_FALSE(names_devices("ref"));
+}
+
 TEST(DeviceText, HasInstructionSetAndThreads) {
   const Program program = a_linear();
   const auto text = [&](const Backend& backend, const DeviceInfo& device) {

@@ -47,6 +47,12 @@ TEST(MeshText, NamesAnAxisOnce) {
   EXPECT_THROW(take_mesh("dp=2,tp=2,dp=1", mesh), Error);
 }
 
+TEST(MeshText, NamesTheAxesThatAreSharedAndTheTokens) {
+  EXPECT_EQ(mesh_text({.dp = 1}), "dp=1");
+  EXPECT_EQ(mesh_text({.dp = 1, .tp = 4}), "tp=4");
+  EXPECT_EQ(mesh_text({.dp = 2, .tp = 4, .tokens_on_tp = true}), "dp=2 tp=4 tokens_on_tp");
+}
+
 std::string refusal(const Shares& shares, int64_t images, int64_t ranks, int64_t unit) {
   try {
     require_shares(shares, images, ranks, unit);

@@ -76,6 +76,17 @@ class CheckLayers(ToolCase):
                                  'g("needs --device cuda");\nh(device.compute);\n'}, 0, "0 faults"),
         ])
 
+    def test_commands_name_devices_and_backends(self):
+        bad = "src/cli/a.cpp:2: reaches past api and plan"
+        uses = ["f(find_backend(name))", "find_entry(name).types", "g(BackendEntry())", "parse_device_name(device).entry->on_host",
+                "static_cast<const Backend&>(x)", "(const Backend *)x", "plan().program.nodes.size()", "plan->program.nodes", "host_entry().name"]
+        self.check([(use, {"src/cli/a.cpp": f"\nauto x = {use};\n"}, 1, bad) for use in uses])
+        self.check([
+            ("facts", {"src/cli/a.cpp": 'auto x = named_device(d).on_host;\nauto y = plan().node_count();\nauto z = options.text("find_entry");\n'
+                       "StudyPlaces p{.program = path};\n"}, 0, "0 faults"),
+            ("below", {"src/measure/a.cpp": "auto x = find_backend(name).traits();\nauto n = plan.program.nodes.size();\n"}, 0, "0 faults"),
+        ])
+
     def test_surface(self):
         self.check([
             ("print", {"src/io/a.cpp": 'void f() {\n  printf("x");\n}\n'}, 1, "src/io/a.cpp:2: prints"),

@@ -66,7 +66,8 @@ class CheckStatements(ToolCase):
         self.check([
             ("examples", {"examples/a.cpp": comma}, 1, "examples/a.cpp:2"),
             ("headers", {"include/vitrail/a.h": comma}, 1, "include/vitrail/a.h:2"),
-            ("kernels", {"src/backend/cuda/device/a.cuh": comma, "src/backend/cpu/gemm/isa/a.h": comma}, 0, "0 faults"),
+            ("kernels of a GPU", {"src/backend/cuda/device/a.cuh": comma}, 0, "0 faults"),
+            ("kernels of a processor", {"src/backend/cpu/gemm/isa/a.h": comma}, 1, "src/backend/cpu/gemm/isa/a.h:2"),
             ("launches", {"src/backend/cpu/gemm/a.cpp": comma, "src/backend/cuda/b.cpp": comma}, 1, "2 faults"),
             ("members and initializers",
              {"src/base/a.h": "class A {\n public:\n  A() : a_(1), b_(2) {}\n  enum class E { kA, kB };\n\n private:\n  int a_, b_;\n};\n"},

@@ -17,7 +17,7 @@ BackendReport processor_report() {
           .note = "the fast one on processors"};
 }
 
-LackedType lacked_by_processor(const std::string& type, const char* dash) {
+UnsupportedType unsupported_by_processor(const std::string& type, const char* dash) {
   const bool rounded = type == "fp8" || type == "tf32";  // types that the reference backend can round to
   return {strf("%sdtype %s needs %sdevice cuda", dash, type.c_str(), dash),
           strf("%sdtype bf16 or int8 on the CPU; ", dash) +
@@ -48,7 +48,7 @@ BackendEntry cpu_entry() {
           .is_reference = false,
           .by_isa = true,
           .types = {"f32", "bf16", "int8"},
-          .lacks = lacked_by_processor,
+          .unsupported = unsupported_by_processor,
           .rounds_activations = false,
           .tables = {.key = "processor",
                      .of_sizes = cpu::f32_kernels,

@@ -21,7 +21,7 @@ BackendReport gpu_report() {
           .note = found.problem.empty() ? join(found.gpus, "; ") + with : found.problem};
 }
 
-LackedType lacked_by_gpu(const std::string& type, const char* dash) {
+UnsupportedType unsupported_by_gpu(const std::string& type, const char* dash) {
   return {type + " runs on the CPU alone so far", strf("%sdtype bf16 on a GPU", dash)};
 }
 
@@ -47,7 +47,7 @@ BackendEntry cuda_entry() {
           .is_reference = false,
           .by_isa = false,
           .types = {"f32", "tf32", "bf16", "f16", "fp8"},
-          .lacks = lacked_by_gpu,
+          .unsupported = unsupported_by_gpu,
           .rounds_activations = true,
           .tables = {.key = "card",
                      .of_sizes = nullptr,

@@ -47,7 +47,7 @@ class CudaBackend : public Backend {
             .few_launches = true};
   }
   std::string unsupported_reason(Arithmetic arithmetic, const DeviceInfo& device) const override {
-    return cuda::lacks_arithmetic(arithmetic, device);
+    return cuda::unsupported_arithmetic(arithmetic, device);
   }
   std::optional<TuneKey> tune_key(const NodeView& node, const DeviceInfo& device) const override {
     return cuda::gemm_key(node, device);

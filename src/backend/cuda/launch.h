@@ -31,7 +31,7 @@ Kernel cuda_kernel(const char* name, PrepareNode prepare, Declines declines = de
 std::optional<TuneKey> gemm_key(const NodeView& node, const DeviceInfo& device);
 
 // Why a GPU has no GEMMs of this arithmetic, whatever their sizes; empty: it may have some.
-std::string lacks_arithmetic(Arithmetic arithmetic, const DeviceInfo& device);
+std::string unsupported_arithmetic(Arithmetic arithmetic, const DeviceInfo& device);
 
 // The GEMM kernels of launch_hopper.cpp and launch_hopper_small.cpp, two of gemm_kernels().
 Kernel hopper_gemm_kernel();

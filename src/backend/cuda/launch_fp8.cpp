@@ -211,7 +211,7 @@ Prepared prepare_rounding(const NodeView& node, const DeviceInfo&) {
 
 }  // namespace
 
-std::string lacks_arithmetic(Arithmetic arithmetic, const DeviceInfo& device) {
+std::string unsupported_arithmetic(Arithmetic arithmetic, const DeviceInfo& device) {
   if (arithmetic == Arithmetic::kFp8) return fp8_unsupported_on_gpu(device);
   if (arithmetic == Arithmetic::kBF16 || arithmetic == Arithmetic::kInt8)
     return strf("a GPU has no GEMMs in %s of f32 values", enum_name(arithmetic));

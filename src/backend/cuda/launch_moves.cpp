@@ -10,15 +10,15 @@ std::string declines_nothing(const NodeView&, const DeviceInfo&) {
   return {};
 }
 
-// A value around one of its dims: `outer` times [extent] times `unit` bytes.
-struct Around {
-  Around(const TensorDesc& desc, char dim) : unit(size_of(desc.dtype)) {
-    const size_t at = *desc.shape.find(dim);
-    for (size_t i = 0; i < at; ++i) outer *= static_cast<size_t>(desc.shape[i].local);
-    for (size_t i = at + 1; i < desc.shape.rank(); ++i) unit *= static_cast<size_t>(desc.shape[i].local);
-    extent = static_cast<size_t>(desc.shape[at].local);
+// A value around one of its dims in bytes: `runs` times `pitch`, of which each element of the dim has `unit`.
+struct ByteSplit {
+  ByteSplit(const TensorDesc& desc, char dim) {
+    const DimSplit split(desc.shape, dim);
+    runs = static_cast<size_t>(split.outer);
+    unit = static_cast<size_t>(split.inner) * size_of(desc.dtype);
+    pitch = static_cast<size_t>(split.extent) * unit;
   }
-  size_t outer = 1, extent = 0, unit;
+  size_t runs = 0, pitch = 0, unit = 0;
 };
 
 // A copy between two places, each so many bytes from the start of an operand.
@@ -35,19 +35,19 @@ Place further(Place place, size_t bytes) {
 // Copies between a value and its packed form, part by part.
 Prepared prepare_parts(const TensorDesc& desc, const Place& whole, const Place& packed, char dim,
                        const std::vector<int64_t>& cuts, bool pack) {
-  const Around around(desc, dim);
+  const ByteSplit split(desc, dim);
   Calls calls;
   for (size_t r = 0; r + 1 < cuts.size(); ++r) {
     const auto begin = static_cast<size_t>(cuts[r]), rows = static_cast<size_t>(cuts[r + 1]) - begin;
-    const Place in_whole = further(whole, begin * around.unit),
-                in_packed = further(packed, around.outer * begin * around.unit);
-    const size_t run = rows * around.unit, pitch = around.extent * around.unit;
+    const Place in_whole = further(whole, begin * split.unit),
+                in_packed = further(packed, split.runs * begin * split.unit);
+    const size_t run = rows * split.unit;
     if (pack)
       add_copy(calls, in_packed, in_whole,
-               {.to_pitch = run, .from_pitch = pitch, .run = run, .runs = around.outer});
+               {.to_pitch = run, .from_pitch = split.pitch, .run = run, .runs = split.runs});
     else
       add_copy(calls, in_whole, in_packed,
-               {.to_pitch = pitch, .from_pitch = run, .run = run, .runs = around.outer});
+               {.to_pitch = split.pitch, .from_pitch = run, .run = run, .runs = split.runs});
   }
   return std::move(calls).prepared();
 }
@@ -65,12 +65,12 @@ Prepared prepare_unpack(const NodeView& node, const DeviceInfo&) {
 Prepared prepare_slice(const NodeView& node, const DeviceInfo&) {
   const Dim& part = op_of<SliceOp>(node).part();
   const TensorDesc& from = node.ins[0];
-  const Around around(from, part.name);
+  const ByteSplit split(from, part.name);
   const auto first = static_cast<size_t>(part.offset - from.shape[*from.shape.find(part.name)].offset);
-  const size_t run = static_cast<size_t>(part.local) * around.unit;
+  const size_t run = static_cast<size_t>(part.local) * split.unit;
   Calls calls;
-  add_copy(calls, output(node), further(input(node, 0), first * around.unit),
-           {.to_pitch = run, .from_pitch = around.extent * around.unit, .run = run, .runs = around.outer});
+  add_copy(calls, output(node), further(input(node, 0), first * split.unit),
+           {.to_pitch = run, .from_pitch = split.pitch, .run = run, .runs = split.runs});
   return std::move(calls).prepared();
 }
 

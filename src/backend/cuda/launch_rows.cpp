@@ -1,6 +1,5 @@
 // Launches of elementwise ops, dropout and sums over rows on the GPU.
 #include <algorithm>
-#include <cmath>
 
 #include "backend/cuda/launch.h"
 #include "ops/activate.h"
@@ -103,9 +102,8 @@ Prepared prepare_dropout(const NodeView& node, const DeviceInfo&) {
   Bound<DropoutCall> call;
   call->count = shape.elems();
   call->key = op.key();
-  // u / 2^53 >= p for an integer u is the same as u >= ceil(p 2^53), and both products are exact.
-  call->threshold = static_cast<uint64_t>(std::ceil(op.probability() * 0x1p53));
-  call->scale = static_cast<float>(1.0 / (1.0 - op.probability()));
+  call->threshold = op.threshold();
+  call->scale = static_cast<float>(op.scale());
   if (op.unit() == DropUnit::kSample)
     place_samples(*call, shape);
   else

@@ -216,7 +216,7 @@ CudaReport cuda_report() {
   std::string why;
   for (int i = 0; i < api.count(why); ++i) {
     const cuda::GpuFacts gpu = api.facts(i);
-    const bool fp8 = cuda::lacks_arithmetic(Arithmetic::kFp8, {.compute = gpu.compute}).empty();
+    const bool fp8 = cuda::unsupported_arithmetic(Arithmetic::kFp8, {.compute = gpu.compute}).empty();
     report.gpus.push_back(strf("%s, compute capability %d.%d%s, %d multiprocessors, %.1f GiB",
                                gpu.name.c_str(), gpu.compute / 10, gpu.compute % 10, fp8 ? " (with fp8)" : "",
                                gpu.processors, static_cast<double>(gpu.memory_bytes) / (1 << 30)));

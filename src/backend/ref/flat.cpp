@@ -9,31 +9,23 @@ namespace vitrail::ref {
 
 namespace {
 
-// A value around one of its dims: `outer` times [extent] times `run` bytes.
-struct Around {
-  Around(const TensorDesc& desc, char dim) {
-    const size_t at = *desc.shape.find(dim);
-    for (size_t i = 0; i < at; ++i) outer *= desc.shape[i].local;
-    for (size_t i = at + 1; i < desc.shape.rank(); ++i) run *= static_cast<size_t>(desc.shape[i].local);
-    extent = desc.shape[at].local;
-  }
-  int64_t outer = 1, extent = 0;
-  size_t run = 1;
-};
+// The bytes of one element of the dim with everything inside it.
+size_t run_bytes(const DimSplit& split, DType dtype) {
+  return static_cast<size_t>(split.inner) * size_of(dtype);
+}
 
 // Calls copy(bytes in the value, bytes in the packed form, length) for every run of a part.
 template <typename Copy>
 void each_run(const TensorDesc& whole, char dim, const std::vector<int64_t>& cuts,
               const LaunchContext& context, const Copy& copy) {
-  Around around(whole, dim);
-  around.run *= size_of(whole.dtype);
+  const DimSplit split(whole.shape, dim);
+  const size_t run = run_bytes(split, whole.dtype);
   const auto parts = static_cast<int64_t>(cuts.size()) - 1;
-  context.pool.run(parts * around.outer, [&](int64_t task, int) {
-    const int64_t part = task / around.outer, o = task % around.outer;
+  context.pool.run(parts * split.outer, [&](int64_t task, int) {
+    const int64_t part = task / split.outer, o = task % split.outer;
     const int64_t begin = cuts[static_cast<size_t>(part)], rows = cuts[static_cast<size_t>(part) + 1] - begin;
-    copy(static_cast<size_t>(o * around.extent + begin) * around.run,
-         static_cast<size_t>(around.outer * begin + o * rows) * around.run,
-         static_cast<size_t>(rows) * around.run);
+    copy(static_cast<size_t>(o * split.extent + begin) * run,
+         static_cast<size_t>(split.outer * begin + o * rows) * run, static_cast<size_t>(rows) * run);
   });
 }
 
@@ -60,12 +52,12 @@ void unpack(const KernelArgs& args) {
 void slice(const KernelArgs& args) {
   const Dim& part = static_cast<const SliceOp&>(args.op).part();
   const TensorDesc& from = args.ins[0].desc();
-  const Around around(from, part.name);
-  const size_t run = around.run * size_of(from.dtype), length = static_cast<size_t>(part.local) * run;
+  const DimSplit split(from.shape, part.name);
+  const size_t run = run_bytes(split, from.dtype), length = static_cast<size_t>(part.local) * run;
   const int64_t first = part.offset - from.shape[*from.shape.find(part.name)].offset;
-  for (int64_t o = 0; o < around.outer; ++o)
+  for (int64_t o = 0; o < split.outer; ++o)
     std::memcpy(bytes_of(args.outs[0]) + static_cast<size_t>(o) * length,
-                bytes_of(args.ins[0]) + static_cast<size_t>(o * around.extent + first) * run, length);
+                bytes_of(args.ins[0]) + static_cast<size_t>(o * split.extent + first) * run, length);
 }
 
 void join(const KernelArgs& args) {

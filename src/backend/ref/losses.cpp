@@ -79,7 +79,7 @@ void dropout(const KernelArgs& args) {
   const auto* counters = static_cast<const int64_t*>(args.ins[1].data());
   const Shape& shape = args.ins[0].shape();
   const uint64_t stream = dropout_stream(op.key(), counters[0], counters[1]);
-  const double kept = 1.0 / (1.0 - op.probability());
+  const double kept = op.scale();
   const double* x = args.ins[0].as<double>();
   double* y = args.outs[0].as<double>();
   for (int64_t i = 0, count = shape.elems(); i < count; ++i) {

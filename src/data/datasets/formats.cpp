@@ -1,7 +1,6 @@
 #include "data/datasets/formats.h"
 
 #include <algorithm>
-#include <cctype>
 
 #include "base/error.h"
 #include "base/text.h"
@@ -26,13 +25,12 @@ Image decode_sample(std::string_view bytes, const std::string& name, int64_t lea
 }
 
 bool has_image_ending(std::string_view name) {
-  static constexpr std::string_view kEndings[] = {"jpg", "jpeg", "png", "webp", "bmp",  "gif",
-                                                  "tif", "tiff", "ppm", "pgm",  "avif", "heic"};
+  static constexpr std::string_view kRefused[] = {"bmp", "gif", "tif", "tiff", "ppm", "pgm", "avif", "heic"};
   const size_t dot = name.rfind('.');
-  if (dot == std::string_view::npos || name.size() - dot > 5) return false;
-  std::string ending(name.substr(dot + 1));
-  for (char& c : ending) c = static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
-  return std::find(std::begin(kEndings), std::end(kEndings), ending) != std::end(kEndings);
+  if (dot == std::string_view::npos) return false;
+  const std::string ending = lowercase(std::string(name.substr(dot + 1)));
+  return is_image_ending(ending) ||
+         std::find(std::begin(kRefused), std::end(kRefused), ending) != std::end(kRefused);
 }
 
 std::string printable(const std::string& name) {

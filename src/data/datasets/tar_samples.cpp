@@ -9,6 +9,7 @@
 #include "base/text.h"
 #include "data/datasets/formats.h"
 #include "data/datasets/tar_reader.h"
+#include "data/decode.h"
 
 namespace vitrail {
 
@@ -22,13 +23,7 @@ std::pair<std::string, std::string> split_name(const std::string& name) {
   const size_t slash = name.rfind('/');
   const size_t dot = name.find('.', slash == std::string::npos ? 0 : slash + 1);
   if (dot == std::string::npos) return {name, ""};
-  std::string ending = name.substr(dot + 1);
-  for (char& c : ending) c = static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
-  return {name.substr(0, dot), ending};
-}
-
-bool is_image(const std::string& ending) {
-  return ending == "jpg" || ending == "jpeg" || ending == "png" || ending == "webp";
+  return {name.substr(0, dot), lowercase(name.substr(dot + 1))};
 }
 
 std::string read_text(const ByteSource& file, const TarMember& member) {
@@ -57,7 +52,7 @@ class Grouping {
       finish();
       key_ = key;
     }
-    if (is_image(ending)) {
+    if (is_image_ending(ending)) {
       VT_REQUIRE(sample_.name.empty(), ErrorKind::kData, "%s and %s are images of one sample",
                  quoted(sample_.name).c_str(), quoted(member.name).c_str());
       VT_REQUIRE(member.size <= formats::kMaxImageBytes, ErrorKind::kData,

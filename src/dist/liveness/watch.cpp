@@ -50,7 +50,7 @@ void Watch::turn(int milliseconds) {
     if (peer->second.socket.closed()) peers_.erase(peer);
   }
   if (time - last_ping_ >= settings_.limits.period()) {
-    tell_all(R"({"is":"ping"})");
+    broadcast(R"({"is":"ping"})");
     last_ping_ = time;
   }
   table_.judge(time, [this](int rank) {
@@ -96,7 +96,7 @@ void Watch::greet(Peer& peer, const Json& message) {
 }
 
 void Watch::ask_to_stop() {
-  if (!stop_asked_) tell_all(kStop);
+  if (!stop_asked_) broadcast(kStop);
   stop_asked_ = true;
 }
 
@@ -110,7 +110,7 @@ void Watch::take(Peer& peer, const Json& message) {
       const std::string hiccup = table_.report(report, now_s());
       if (hiccup.empty()) continue;
       if (settings_.told) settings_.told(hiccup);
-      tell_all(json_text(Json{{"is", "news"}, {"text", hiccup}}));
+      broadcast(json_text(Json{{"is", "news"}, {"text", hiccup}}));
     }
   } else if (is == "failed") {
     table_.failed(message.at("rank").get<int>(), message.at("code").get<int>(),
@@ -122,7 +122,7 @@ void Watch::take(Peer& peer, const Json& message) {
   }
 }
 
-void Watch::tell_all(const std::string& line) {
+void Watch::broadcast(const std::string& line) {
   for (auto& [fd, peer] : peers_)
     if (peer.first >= 0) peer.socket.send(line);
 }
@@ -135,7 +135,7 @@ void Watch::end(Verdict verdict) {
 void Watch::announce() {
   if (announced_ || !verdict()) return;
   announced_ = true;
-  tell_all(end_line());
+  broadcast(end_line());
   write_crash_files();
 }
 

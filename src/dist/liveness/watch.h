@@ -42,7 +42,7 @@ class Watch {
   void read(Peer& peer);
   void take(Peer& peer, const Json& message);
   void greet(Peer& peer, const Json& message);
-  void tell_all(const std::string& line);
+  void broadcast(const std::string& line);
   void announce();
   std::string end_line() const;
   void write_crash_files() const;

@@ -1,6 +1,6 @@
 // The plugin library of MPI: the table of functions by which the program reaches it.
 #include "base/error.h"
-#include "dist/mpi/journey.h"
+#include "dist/mpi/pending_collective.h"
 #include "dist/mpi_world.h"
 #include "dist/transport.h"
 
@@ -19,7 +19,7 @@ class MpiCommunicator : public Communicator {
   std::unique_ptr<Pending> start(const Collective& collective) override {
     check_collective(collective, rank(), size());
     group_->library->throw_if_failed();
-    return std::make_unique<Journey>(group_, collective);
+    return std::make_unique<PendingCollective>(group_, collective);
   }
   void poll() override { group_->library->move_on(); }
 

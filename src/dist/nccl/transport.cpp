@@ -19,7 +19,7 @@ std::string value_of(const Variables& variables, const char* name) {
 }
 
 // The first rank's key to the group, or why it has none.
-struct Invitation {
+struct SharedId {
   UniqueId id;
   Status status;
 };
@@ -70,14 +70,14 @@ class NcclTransport : public DeviceTransport {
   const char* name() const override { return "nccl"; }
 
   std::unique_ptr<DeviceCommunicator> join(Communicator& group) override {
-    Invitation invitation{};
-    if (group.rank() == 0) invitation.status = library_.unique_id(&invitation.id);
+    SharedId shared{};
+    if (group.rank() == 0) shared.status = library_.unique_id(&shared.id);
     group.run({.kind = Collective::Kind::kBroadcast,
                .dtype = DType::kU8,
-               .out = &invitation,
-               .counts = {sizeof invitation}});
-    require(invitation.status, "inviting the ranks");
-    const auto meeting = meet(library_, settings_.use_device, invitation.id, group.size(), group.rank());
+               .out = &shared,
+               .counts = {sizeof shared}});
+    require(shared.status, "inviting the ranks");
+    const auto meeting = meet(library_, settings_.use_device, shared.id, group.size(), group.rank());
     const Comm comm = met(*meeting, group);
     return std::make_unique<NcclCommunicator>(guard_, library_, group, comm, settings_.deadline_s);
   }

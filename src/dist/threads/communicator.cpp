@@ -12,24 +12,25 @@ namespace vitrail {
 namespace threads {
 namespace {
 
-class Travelling;
+class PendingCollective;
 
 // What a rank has on its way in all of its groups: a rank that waits for one moves all of them on, since
 // others may wait for its share of any. Used by the rank's own thread alone.
 struct Rank {
   int number = 0;  // in the world
-  std::vector<Travelling*> on_its_way;
+  std::vector<PendingCollective*> on_its_way;
   void move_on();
 };
 
 // A collective of one rank from its start to its completion.
-class Travelling : public Pending {
+class PendingCollective : public Pending {
  public:
-  Travelling(std::shared_ptr<Group> group, std::shared_ptr<Rank> rank, const Collective& c, int group_rank)
+  PendingCollective(std::shared_ptr<Group> group, std::shared_ptr<Rank> rank, const Collective& c,
+                    int group_rank)
       : group_(std::move(group)), rank_(std::move(rank)), seat_(group_->enter(group_rank, c)) {
     rank_->on_its_way.push_back(this);
   }
-  ~Travelling() override {
+  ~PendingCollective() override {
     leave();
     if (seat_.slot->detached() || seat_.slot->complete()) return;
     // Somebody may be reading this rank's memory, and nobody may begin to.
@@ -39,8 +40,8 @@ class Travelling : public Pending {
     wake();
     seat_.slot->wait_for_shares();
   }
-  Travelling(const Travelling&) = delete;
-  Travelling& operator=(const Travelling&) = delete;
+  PendingCollective(const PendingCollective&) = delete;
+  PendingCollective& operator=(const PendingCollective&) = delete;
 
   bool poll() override {
     if (finished_) return true;
@@ -49,11 +50,11 @@ class Travelling : public Pending {
   }
 
   void wait() override {
-    Bell& bell = group_->world().bell(rank_->number);
+    EventCount& events = group_->world().event_count(rank_->number);
     while (!finished_) {
-      const uint32_t heard = bell.heard();
+      const uint32_t seen = events.value();
       rank_->move_on();
-      if (!finished_) group_->world().wait(rank_->number, heard);
+      if (!finished_) group_->world().wait(rank_->number, seen);
     }
   }
 
@@ -75,7 +76,7 @@ class Travelling : public Pending {
   void leave() { std::erase(rank_->on_its_way, this); }
   void wake() {
     for (int member : seat_.ranks)
-      if (member != rank_->number) group_->world().bell(member).ring();
+      if (member != rank_->number) group_->world().event_count(member).notify();
   }
 
   std::shared_ptr<Group> group_;
@@ -85,8 +86,8 @@ class Travelling : public Pending {
 };
 
 void Rank::move_on() {
-  for (Travelling* one : on_its_way) one->step();
-  std::erase_if(on_its_way, [](const Travelling* one) { return one->finished(); });
+  for (PendingCollective* one : on_its_way) one->step();
+  std::erase_if(on_its_way, [](const PendingCollective* one) { return one->finished(); });
 }
 
 class ThreadCommunicator : public Communicator {
@@ -101,27 +102,27 @@ class ThreadCommunicator : public Communicator {
   std::unique_ptr<Pending> start(const Collective& collective) override {
     check_collective(collective, group_rank_, size());
     group_->world().throw_if_aborted();
-    return std::make_unique<Travelling>(group_, rank_, collective, group_rank_);
+    return std::make_unique<PendingCollective>(group_, rank_, collective, group_rank_);
   }
   void poll() override { rank_->move_on(); }
 
   std::unique_ptr<Communicator> split(int color, int key) override {
-    struct Wish {
+    struct ColorKey {
       int color, key;
     };
-    std::vector<Wish> wishes(static_cast<size_t>(size()));
-    Wish& own = wishes[static_cast<size_t>(group_rank_)];
+    std::vector<ColorKey> keys(static_cast<size_t>(size()));
+    ColorKey& own = keys[static_cast<size_t>(group_rank_)];
     own = {color, key};
     run({.kind = Collective::Kind::kAllGather,
          .dtype = DType::kU8,
          .in = &own,
-         .out = wishes.data(),
-         .counts = std::vector<size_t>(wishes.size(), sizeof(Wish))});
+         .out = keys.data(),
+         .counts = std::vector<size_t>(keys.size(), sizeof(ColorKey))});
     std::vector<int> members;
     for (int r = 0; r < size(); ++r)
-      if (wishes[static_cast<size_t>(r)].color == color) members.push_back(r);
+      if (keys[static_cast<size_t>(r)].color == color) members.push_back(r);
     std::stable_sort(members.begin(), members.end(), [&](int a, int b) {
-      return wishes[static_cast<size_t>(a)].key < wishes[static_cast<size_t>(b)].key;
+      return keys[static_cast<size_t>(a)].key < keys[static_cast<size_t>(b)].key;
     });
     const auto place = std::find(members.begin(), members.end(), group_rank_) - members.begin();
     return std::make_unique<ThreadCommunicator>(group_->part(splits_++, color, members), rank_,

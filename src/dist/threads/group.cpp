@@ -51,7 +51,7 @@ Group::Seat Group::enter(int rank, const Collective& c) {
   const bool all = seat.slot->publish(seat.party, c);
   if (all) slots_.erase(key);
   if (all || seat.slot->failed())
-    for (int member : seat.ranks) world_->bell(member).ring();
+    for (int member : seat.ranks) world_->event_count(member).notify();
   seat.slot->throw_if_failed();
   return seat;
 }

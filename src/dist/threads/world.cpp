@@ -14,7 +14,7 @@ namespace {
 // Waking a thread takes some tens of microseconds, a collective between the blocks of a model not many more.
 // Where ranks outnumber cores, whoever is waited for may need the core.
 constexpr std::chrono::microseconds kSpin{100}, kCrowdedSpin{4};
-constexpr int kChecks = 16;  // of the bell, for each look at the clock
+constexpr int kChecks = 16;  // of the count, for each look at the clock
 
 void pause_briefly() {
 #if defined(__x86_64__)
@@ -23,20 +23,20 @@ void pause_briefly() {
 }
 }  // namespace
 
-void Bell::ring() {
-  rings_.fetch_add(1);
-  rings_.notify_all();
+void EventCount::notify() {
+  count_.fetch_add(1);
+  count_.notify_all();
 }
 
-void Bell::wait(uint32_t heard, std::chrono::microseconds spin) const {
+void EventCount::wait(uint32_t seen, std::chrono::microseconds spin) const {
   const auto end = std::chrono::steady_clock::now() + spin;
   do {
     for (int i = 0; i < kChecks; ++i) {
-      if (rings_.load() != heard) return;
+      if (count_.load() != seen) return;
       pause_briefly();
     }
   } while (std::chrono::steady_clock::now() < end);
-  rings_.wait(heard);
+  count_.wait(seen);
 }
 
 std::chrono::microseconds spin_of(int ranks, unsigned cores) {
@@ -44,7 +44,7 @@ std::chrono::microseconds spin_of(int ranks, unsigned cores) {
 }
 
 World::World(int size)
-    : bells_(static_cast<size_t>(size)), spin_(spin_of(size, std::thread::hardware_concurrency())) {}
+    : event_counts_(static_cast<size_t>(size)), spin_(spin_of(size, std::thread::hardware_concurrency())) {}
 
 void World::abort(const std::string& why) {
   {
@@ -52,7 +52,7 @@ void World::abort(const std::string& why) {
     if (!aborted_.load()) why_ = why;
     aborted_.store(true);
   }
-  for (Bell& bell : bells_) bell.ring();
+  for (EventCount& events : event_counts_) events.notify();
 }
 
 std::string World::failure() const {

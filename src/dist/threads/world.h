@@ -1,5 +1,5 @@
-// What all groups of one set of rank threads share: the bell that wakes each rank, and the abort that ends
-// every wait. Knows no collectives.
+// What all groups of one set of rank threads share: the event count that wakes each rank, and the abort that
+// ends every wait. Knows no collectives.
 #pragma once
 
 #include <atomic>
@@ -11,16 +11,16 @@
 
 namespace vitrail::threads {
 
-// A rank sleeps on its own bell; whoever brings news for it rings.
-class Bell {
+// What a rank sleeps on; whoever has changed something that it waits for notifies it.
+class EventCount {
  public:
-  uint32_t heard() const { return rings_.load(); }
-  void ring();
-  // Returns when it has rung since `heard`: spins for a while, then sleeps.
-  void wait(uint32_t heard, std::chrono::microseconds spin) const;
+  uint32_t value() const { return count_.load(); }
+  void notify();
+  // Returns when its value is no longer `seen`: spins for a while, then sleeps.
+  void wait(uint32_t seen, std::chrono::microseconds spin) const;
 
  private:
-  alignas(64) std::atomic<uint32_t> rings_{0};  // 32 bits can be waited on directly
+  alignas(64) std::atomic<uint32_t> count_{0};  // 32 bits can be waited on directly
 };
 
 // How long a rank that waits spins before it sleeps, of so many ranks on so many cores.
@@ -30,9 +30,9 @@ class World {
  public:
   explicit World(int size);
 
-  Bell& bell(int rank) { return bells_[static_cast<size_t>(rank)]; }
-  // Returns when the rank's bell has rung since `heard`.
-  void wait(int rank, uint32_t heard) { bell(rank).wait(heard, spin_); }
+  EventCount& event_count(int rank) { return event_counts_[static_cast<size_t>(rank)]; }
+  // Returns when the rank was notified since its value was `seen`.
+  void wait(int rank, uint32_t seen) { event_count(rank).wait(seen, spin_); }
   // The first text stays. May be called from any thread.
   void abort(const std::string& why);
   const std::atomic<bool>& aborted_flag() const { return aborted_; }
@@ -41,8 +41,8 @@ class World {
   void throw_if_aborted() const;
 
  private:
-  std::deque<Bell> bells_;          // by rank
-  std::chrono::microseconds spin_;  // before a rank that waits sleeps
+  std::deque<EventCount> event_counts_;  // by rank
+  std::chrono::microseconds spin_;       // before a rank that waits sleeps
   mutable std::mutex mutex_;
   std::string why_;
   std::atomic<bool> aborted_{false};

@@ -57,18 +57,18 @@ const Row& row_named(const Json& value, const char* key, Dialect dialect, const 
 
 }  // namespace
 
-void claim_activation(const Json& value, const char* key, Dialect dialect, Claims* claims) {
-  const Row& row = row_named(value, key, dialect, claims->origin);
-  claims->model["activation"] = enum_name(row.act);
-  claims->model["gelu"] = enum_name(row.gelu);
+void set_activation(const Json& value, const char* key, Dialect dialect, StatedConfig* stated) {
+  const Row& row = row_named(value, key, dialect, stated->origin);
+  stated->model["activation"] = enum_name(row.act);
+  stated->model["gelu"] = enum_name(row.gelu);
 }
 
-void claim_pooler_activation(const Json& value, const char* key, Claims* claims) {
-  const Row& row = row_named(value, key, Dialect::kHf, claims->origin);
+void set_pooler_activation(const Json& value, const char* key, StatedConfig* stated) {
+  const Row& row = row_named(value, key, Dialect::kHf, stated->origin);
   VT_REQUIRE(row.gelu == GeluKind::kErf, ErrorKind::kData,
              "%s: %s is %s; of the forms of the gelu only the exact one is supported there",
-             claims->origin.c_str(), key, row.name);
-  claims->model["pre_logits_act"] = enum_name(row.act);
+             stated->origin.c_str(), key, row.name);
+  stated->model["pre_logits_act"] = enum_name(row.act);
 }
 
 std::string activation_name(ActKind act, GeluKind gelu, Dialect dialect) {

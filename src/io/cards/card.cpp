@@ -4,7 +4,7 @@
 
 #include "base/error.h"
 #include "base/text.h"
-#include "io/cards/merge_claims.h"
+#include "io/cards/merge_stated.h"
 #include "models/zoo.h"
 
 namespace vitrail {
@@ -34,7 +34,7 @@ class CardMaker {
 
   ModelCard make(const CardFiles& files) {
     collect(files);
-    require_said();
+    require_stated();
     settle_architecture();
     settle_image();
     settle_name();
@@ -44,69 +44,69 @@ class CardMaker {
     VT_REQUIRE(card_.labels.empty() || static_cast<int64_t>(card_.labels.size()) == card_.config.classes,
                ErrorKind::kData, "%zu labels for %lld classes", card_.labels.size(),
                static_cast<long long>(card_.config.classes));
-    tell();
+    note_origins();
     return std::move(card_);
   }
 
  private:
   void collect(const CardFiles& files) {
-    apply(dialect_claims(card_.dialect));
+    apply(dialect_config(card_.dialect));
     if (!options_.arch.empty()) {
-      asked_ = architecture_claims(options_.arch, card_.dialect).model;
-      apply(architecture_claims(options_.arch, card_.dialect));
+      asked_ = architecture_config(options_.arch, card_.dialect).model;
+      apply(architecture_config(options_.arch, card_.dialect));
     }
-    if (const auto claims = file_claims(files)) apply_said(*claims);
+    if (const auto stated = read_card_config(files)) apply_stated(*stated);
     if (const auto at = source_.metadata().find("vitrail"); at != source_.metadata().end())
-      apply_said(vitrail_claims(parse_json(at->second, "metadata"), "metadata"));
+      apply_stated(read_vitrail_config(parse_json(at->second, "metadata"), "metadata"));
     if (files.config && files.config->contains("vitrail"))
-      apply_said(vitrail_claims(*files.config, files.config_name));
+      apply_stated(read_vitrail_config(*files.config, files.config_name));
   }
 
   // A file's own config must not contradict the architecture that the user names: neither may win silently.
-  void apply_said(const Claims& claims) {
-    const std::string own = claims.model.value("arch", std::string());
+  void apply_stated(const StatedConfig& stated) {
+    const std::string own = stated.model.value("arch", std::string());
     const std::string asked = asked_.value("arch", std::string());
     for (const auto& [field, value] : asked_.items()) {
       if (own == asked) break;  // variations of that architecture
-      const auto at = claims.model.find(field);
-      if (at == claims.model.end() || *at == value || (field == "arch" && own.empty())) continue;
+      const auto at = stated.model.find(field);
+      if (at == stated.model.end() || *at == value || (field == "arch" && own.empty())) continue;
       throw Error(ErrorKind::kUsage,
                   strf("--arch %s says %s is %s, but %s says %s", asked.c_str(), field.c_str(),
-                       value.dump().c_str(), claims.origin.c_str(), at->dump().c_str()),
+                       value.dump().c_str(), stated.origin.c_str(), at->dump().c_str()),
                   "leave out --arch: the model says what it is");
     }
-    apply(claims);
+    apply(stated);
   }
 
-  void apply(Claims claims) {
+  void apply(StatedConfig stated) {
     // A base model's config still counts the labels of a head that it does not have.
-    if (card_.config.classes == 0 && claims.model.contains("classes")) {
-      claims.model.erase("classes");
-      claims.labels.clear();
+    if (card_.config.classes == 0 && stated.model.contains("classes")) {
+      stated.model.erase("classes");
+      stated.labels.clear();
     }
     VitConfig claimed = card_.config;
-    from_json(claims.model, claims.origin, &claimed);
+    from_json(stated.model, stated.origin, &claimed);
     // The rules that hold for any ViT come first, because their message is clearer than that of a
     // contradiction.
-    with_context(claims.origin, [&] { validate(claimed); });
-    visit_fields(card_.config, MergeClaims{claims.model, facts_, claims.origin, &origins_});
-    if (claims.preprocess) {
-      card_.preprocess = *claims.preprocess;
-      origins_["preprocess"] = claims.images_origin.empty() ? claims.origin : claims.images_origin;
-      images_warning_ = claims.images_warning;
+    with_context(stated.origin, [&] { validate(claimed); });
+    visit_fields(card_.config, MergeStated{stated.model, facts_, stated.origin, &origins_});
+    if (stated.preprocess) {
+      card_.preprocess = *stated.preprocess;
+      origins_["preprocess"] = stated.images_origin.empty() ? stated.origin : stated.images_origin;
+      images_warning_ = stated.images_warning;
     }
-    if (!claims.labels.empty()) card_.labels = claims.labels;
-    if (claims.scores && card_.config.classes > 0) {
-      card_.scores = *claims.scores;
-      origins_["scores"] = claims.origin;
+    if (!stated.labels.empty()) card_.labels = stated.labels;
+    if (stated.scores && card_.config.classes > 0) {
+      card_.scores = *stated.scores;
+      origins_["scores"] = stated.origin;
     }
-    if (claims.run_image) run_image_ = claims.run_image;
-    if (claims.square_interpolation) card_.square_interpolation = claims.square_interpolation;
-    for (std::string& note : claims.notes) card_.notes.push_back(std::move(note));
+    if (stated.run_image) run_image_ = stated.run_image;
+    if (stated.square_interpolation) card_.square_interpolation = stated.square_interpolation;
+    for (std::string& note : stated.notes) card_.notes.push_back(std::move(note));
   }
 
   // Requires that the config states the features which would make the model another family.
-  void require_said() const {
+  void require_stated() const {
     VT_REQUIRE(
         !card_.config.pre_norm || origins_.contains("pre_norm"), ErrorKind::kData,
         "this looks like a CLIP image tower (a norm before the blocks); only plain ViTs are supported");
@@ -139,7 +139,7 @@ class CardMaker {
     if (!heads_open && !images_open) return;
     const std::vector<const ZooEntry*> fitting = candidates();
     if (images_open && fitting.size() != 1) refuse_bare(fitting);
-    if (images_open) return apply(architecture_claims(fitting[0]->config.arch, card_.dialect));
+    if (images_open) return apply(architecture_config(fitting[0]->config.arch, card_.dialect));
     guess_heads();
   }
 
@@ -239,7 +239,7 @@ class CardMaker {
   }
 
   // Notes which of a training checkpoint's weights these are.
-  void tell_weights() {
+  void note_weights() {
     const auto& metadata = source_.metadata();
     const auto taken = metadata.find("state_dict"), others = metadata.find("state_dicts_passed_over");
     if (others == metadata.end()) return;
@@ -247,8 +247,8 @@ class CardMaker {
               quoted(taken->second).c_str(), others->second.c_str()));
   }
 
-  void tell() {
-    tell_weights();
+  void note_origins() {
+    note_weights();
     const Json model = to_json(card_.config);
     for (const char* field : {"arch", "norm_eps", "norm", "activation", "gelu", "pos_resize", "heads",
                               "image_height", "image_width"})
@@ -270,18 +270,18 @@ class CardMaker {
   ImageHints hints_;
   ModelCard card_;
   std::map<std::string, std::string> origins_;  // the source of a field, "preprocess" and "scores"
-  std::string images_warning_;                  // of the claim that set "preprocess"
+  std::string images_warning_;                  // of the config that set "preprocess"
   Json asked_ = Json::object();                 // fields of the architecture that the user names
 };
 
 }  // namespace
 
-std::optional<Claims> file_claims(const CardFiles& files) {
+std::optional<StatedConfig> read_card_config(const CardFiles& files) {
   if (!files.config) return std::nullopt;
   const Json& config = *files.config;
-  if (config.contains("architecture") || config.contains("pretrained_cfg")) return timm_claims(config);
+  if (config.contains("architecture") || config.contains("pretrained_cfg")) return read_timm_config(config);
   if (config.contains("hidden_size") || config.contains("model_type"))
-    return hf_claims(config, files.preprocessor ? &*files.preprocessor : nullptr);
+    return read_hf_config(config, files.preprocessor ? &*files.preprocessor : nullptr);
   return std::nullopt;
 }
 

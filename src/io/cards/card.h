@@ -4,7 +4,7 @@
 
 #include <string>
 
-#include "io/cards/claims.h"
+#include "io/cards/stated_config.h"
 #include "io/dialects/infer.h"
 
 namespace vitrail {
@@ -20,7 +20,7 @@ CardFiles find_card_files(const std::string& path);
 
 // Reads the config beside the weights; nothing when there is none of a known kind. Throws what is wrong in
 // it.
-std::optional<Claims> file_claims(const CardFiles& files);
+std::optional<StatedConfig> read_card_config(const CardFiles& files);
 
 // Returns the card of the model as the files have it, except its path; validated and complete. `run_image` is
 // set when the config runs the model at another size than that of its positions.

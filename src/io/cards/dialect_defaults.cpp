@@ -1,5 +1,5 @@
 // What each dialect assumes and no file says: numerics, and how images are preprocessed.
-#include "io/cards/claims.h"
+#include "io/cards/stated_config.h"
 #include "io/config_json.h"
 
 namespace vitrail {
@@ -80,14 +80,14 @@ DialectPreprocess google_preprocess(const VitConfig& c, const ImageHints& hints)
 
 }  // namespace
 
-Claims dialect_claims(Dialect dialect) {
-  Claims claims{.origin = std::string(enum_name(dialect)) + "'s habit"};
+StatedConfig dialect_config(Dialect dialect) {
+  StatedConfig stated{.origin = std::string(enum_name(dialect)) + "'s habit"};
   for (const Numerics& row : kNumerics)
     if (row.dialect == dialect)
-      claims.model = {{"norm_eps", row.norm_eps},
+      stated.model = {{"norm_eps", row.norm_eps},
                       {"gelu", enum_name(row.gelu)},
                       {"pos_resize", enum_name(row.pos_resize)}};
-  return claims;
+  return stated;
 }
 
 std::optional<DialectPreprocess> dialect_preprocess(Dialect dialect, const VitConfig& config,

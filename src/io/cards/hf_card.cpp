@@ -3,8 +3,8 @@
 
 #include "base/error.h"
 #include "base/text.h"
-#include "io/cards/claims.h"
 #include "io/cards/hf_processor.h"
+#include "io/cards/stated_config.h"
 #include "io/config_json.h"
 
 namespace vitrail {
@@ -52,28 +52,28 @@ const ModelType& model_type(const Json& config) {
 }
 
 // The activation after a base model's pooler; classifiers have no pooler.
-void read_pooler(const Json& config, Claims* claims) {
+void read_pooler(const Json& config, StatedConfig* stated) {
   const Json *act = json_find(config, "pooler_act"), *kinds = json_find(config, "architectures");
   if (!act || (kinds && kinds->dump().find("ForImageClassification") != std::string::npos)) return;
-  claim_pooler_activation(*act, "pooler_act", claims);
+  set_pooler_activation(*act, "pooler_act", stated);
 }
 
 // Follows transformers' pipeline: a single label is binary, whatever the problem is called.
-void read_scores(const Json& config, Claims* claims) {
+void read_scores(const Json& config, StatedConfig* stated) {
   const Json* value = json_find(config, "problem_type");
   const std::string problem = value ? json_string(*value, kFile, "problem_type") : "";
-  const bool one = claims->model.value("classes", int64_t{0}) == 1;
+  const bool one = stated->model.value("classes", int64_t{0}) == 1;
   if (one || problem == "multi_label_classification")
-    claims->scores = ScoreKind::kSigmoid;
+    stated->scores = ScoreKind::kSigmoid;
   else if (value)
-    claims->scores = ScoreKind::kSoftmax;
+    stated->scores = ScoreKind::kSoftmax;
   if (value && !one && problem != "multi_label_classification" && problem != "single_label_classification")
-    claims->notes.push_back(strf("problem_type %s is no classification; scored by softmax all the same",
+    stated->notes.push_back(strf("problem_type %s is no classification; scored by softmax all the same",
                                  quoted(problem).c_str()));
 }
 
-void read_architecture(const Json& config, const ModelType& type, Claims* claims) {
-  Json& model = claims->model;
+void read_architecture(const Json& config, const ModelType& type, StatedConfig* stated) {
+  Json& model = stated->model;
   for (const IntKey& row : kIntKeys) {
     const Json* value = json_find(config, row.key);
     model[row.field] = value ? json_int(*value, kFile, row.key) : row.otherwise;
@@ -86,29 +86,29 @@ void read_architecture(const Json& config, const ModelType& type, Claims* claims
              *act = json_find(config, "hidden_act");
   model["qkv_bias"] = bias ? json_bool(*bias, kFile, "qkv_bias") : true;
   model["norm_eps"] = eps ? json_number(*eps, kFile, "layer_norm_eps") : type.norm_eps;
-  claim_activation(act ? *act : Json("gelu"), "hidden_act", Dialect::kHf, claims);
+  set_activation(act ? *act : Json("gelu"), "hidden_act", Dialect::kHf, stated);
   if (type.mean_pool) model["pool"] = enum_name(Pool::kMean);
 }
 
 }  // namespace
 
-Claims hf_claims(const Json& config, const Json* preprocessor) {
-  Claims claims{.origin = kFile};
+StatedConfig read_hf_config(const Json& config, const Json* preprocessor) {
+  StatedConfig stated{.origin = kFile};
   const ModelType& type = model_type(config);
-  read_pooler(config, &claims);
-  read_architecture(config, type, &claims);
+  read_pooler(config, &stated);
+  read_architecture(config, type, &stated);
   HfSide image{224, 224};
   if (const Json* value = json_find(config, "image_size")) image = read_side(*value, kFile, "image_size");
-  claims.model["image_height"] = image.height;
-  claims.model["image_width"] = image.width;
+  stated.model["image_height"] = image.height;
+  stated.model["image_width"] = image.width;
   if (const Json* value = json_find(config, "id2label"); value && value->is_object())
-    claims.model["classes"] = static_cast<int64_t>(value->size());
+    stated.model["classes"] = static_cast<int64_t>(value->size());
   else if (const Json* count = json_find(config, "num_labels"))
-    claims.model["classes"] = json_int(*count, kFile, "num_labels");
-  claims.labels = read_labels(config, kFile);
-  read_scores(config, &claims);
-  claims.preprocess = read_preprocess(preprocessor, type.processor, image, claims.model["channels"], &claims);
-  return claims;
+    stated.model["classes"] = json_int(*count, kFile, "num_labels");
+  stated.labels = read_labels(config, kFile);
+  read_scores(config, &stated);
+  stated.preprocess = read_preprocess(preprocessor, type.processor, image, stated.model["channels"], &stated);
+  return stated;
 }
 
 }  // namespace vitrail

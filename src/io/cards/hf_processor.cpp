@@ -73,12 +73,12 @@ std::string processor_stem(const std::string& name) {
   return name;
 }
 
-const Processor& find_processor(const Json* images, const char* usual_name, Claims* claims) {
+const Processor& find_processor(const Json* images, const char* usual_name, StatedConfig* stated) {
   const Processor& usual = row_named(usual_name);
-  claims->images_origin = kImages;
+  stated->images_origin = kImages;
   if (!images) {
-    claims->images_origin = strf("the defaults of transformers' %sImageProcessor", usual.name);
-    claims->images_warning = "there is no preprocessor_config.json";
+    stated->images_origin = strf("the defaults of transformers' %sImageProcessor", usual.name);
+    stated->images_warning = "there is no preprocessor_config.json";
     return usual;
   }
   constexpr const char* kPad[] = {"do_pad"};
@@ -93,7 +93,7 @@ const Processor& find_processor(const Json* images, const char* usual_name, Clai
         VT_REQUIRE(json_find(*images, essential), ErrorKind::kData,
                    "%s: %s is not known, and what it does without %s neither", kImages, quoted(name).c_str(),
                    essential);
-      claims->images_warning = quoted(name) + " is not known; done as its config says";
+      stated->images_warning = quoted(name) + " is not known; done as its config says";
       return usual;
     }
   return usual;
@@ -116,7 +116,8 @@ HfSide resized_to(const Json& images, const Processor& processor, const Preproce
 }
 
 // Reads resize and crop into `p`, which comes with the model's own size as its crop.
-void read_geometry(const Json& images, const Processor& processor, Claims* claims, PreprocessConfig* p) {
+void read_geometry(const Json& images, const Processor& processor, StatedConfig* stated,
+                   PreprocessConfig* p) {
   const HfSide resized = resized_to(images, processor, *p, &p->mode);
   const Json* crop = json_find(images, "crop_size");
   const bool crops = flag(images, "do_center_crop", processor.crops);
@@ -143,7 +144,7 @@ void read_geometry(const Json& images, const Processor& processor, Claims* claim
     p->odd_margin = OddMargin::kHalfEven;
   }
   if (!flag(images, "do_resize", true))
-    claims->notes.push_back("preprocessor_config.json says not to resize; images are resized all the same");
+    stated->notes.push_back("preprocessor_config.json says not to resize; images are resized all the same");
 }
 
 // Converts the normalisation: Hugging Face's is (pixel * factor - mean) / std, ours (pixel / 255 - mean) /
@@ -184,8 +185,8 @@ HfSide read_side(const Json& value, const char* file, const char* key) {
 }
 
 PreprocessConfig read_preprocess(const Json* file, const char* usual, HfSide image, int64_t channels,
-                                 Claims* claims) {
-  const Processor& processor = find_processor(file, usual, claims);
+                                 StatedConfig* stated) {
+  const Processor& processor = find_processor(file, usual, stated);
   const Json silent = Json::object();
   const Json& images = file ? *file : silent;
   // A side out of range is refused later, together with the model's size.
@@ -199,7 +200,7 @@ PreprocessConfig read_preprocess(const Json* file, const char* usual, HfSide ima
     p.mean = {0.48145466, 0.4578275, 0.40821073};
     p.std = {0.26862954, 0.26130258, 0.27577711};
   }
-  read_geometry(images, processor, claims, &p);
+  read_geometry(images, processor, stated, &p);
   if (const Json* code = json_find(images, "resample")) p.interpolation = read_resample(*code);
   read_normalisation(images, &p);
   return p;

@@ -1,20 +1,20 @@
 // Parts of library configs that have rules of their own: names of activations, transformers' image
-// processors. Each turns what a file says into claims; none knows the rest of the card.
+// processors. Each adds what a file says to a StatedConfig; none knows the rest of the card.
 #pragma once
 
 #include <string>
 
-#include "io/cards/claims.h"
+#include "io/cards/stated_config.h"
 
 namespace vitrail {
 
 // What timm and transformers call the activations of an MLP: one table, read and written by both cards.
 
-// Claims the activation of this name in `dialect`, kTimm or kHf; Error(kData) naming `key` and the names that
+// Sets the activation of this name in `dialect`, kTimm or kHf; Error(kData) naming `key` and the names that
 // are known when it is none.
-void claim_activation(const Json& value, const char* key, Dialect dialect, Claims* claims);
-// Claims the activation after a base model's pooler.
-void claim_pooler_activation(const Json& value, const char* key, Claims* claims);
+void set_activation(const Json& value, const char* key, Dialect dialect, StatedConfig* stated);
+// Sets the activation after a base model's pooler.
+void set_pooler_activation(const Json& value, const char* key, StatedConfig* stated);
 
 // Its name there; empty when the library has none.
 std::string activation_name(ActKind act, GeluKind gelu, Dialect dialect);
@@ -29,6 +29,6 @@ HfSide read_side(const Json& value, const char* file, const char* key);
 // Reads `file`, null where there is none; `usual` names the processor that transformers uses for the model,
 // whose input size is `image`.
 PreprocessConfig read_preprocess(const Json* file, const char* usual, HfSide image, int64_t channels,
-                                 Claims* claims);
+                                 StatedConfig* stated);
 
 }  // namespace vitrail

@@ -1,7 +1,7 @@
 #include "io/cards/library_view.h"
 
 #include "base/error.h"
-#include "io/cards/claims.h"
+#include "io/cards/stated_config.h"
 #include "io/cards/written_json.h"
 #include "io/config_json.h"
 
@@ -24,22 +24,22 @@ const char* library_name(Dialect dialect) {
 }
 
 // Returns what timm reads from the config, or for a bare file from the architecture's name.
-Claims timm_view(const ModelCard& card, bool folder) {
+StatedConfig timm_view(const ModelCard& card, bool folder) {
   const Json config = timm_config_json(card);
-  if (folder) return timm_claims(config);
-  Claims claims = architecture_claims(config.at("architecture").get<std::string>(), Dialect::kTimm);
+  if (folder) return read_timm_config(config);
+  StatedConfig stated = architecture_config(config.at("architecture").get<std::string>(), Dialect::kTimm);
   if (card.config.arch.empty())
-    claims.preprocess.reset();
+    stated.preprocess.reset();
   else
-    claims.preprocess = at_size(*claims.preprocess, card.config.image_height, card.config.image_width);
-  return claims;
+    stated.preprocess = at_size(*stated.preprocess, card.config.image_height, card.config.image_width);
+  return stated;
 }
 
-Claims claims_of(const ModelCard& card, const WriteOptions& options) {
+StatedConfig stated_in(const ModelCard& card, const WriteOptions& options) {
   if (options.dialect == Dialect::kTimm) return timm_view(card, options.folder);
-  if (options.dialect != Dialect::kHf) return dialect_claims(options.dialect);
+  if (options.dialect != Dialect::kHf) return dialect_config(options.dialect);
   const Json images = hf_preprocessor_json(card.preprocess);
-  return hf_claims(hf_config_json(card, options.storage), &images);
+  return read_hf_config(hf_config_json(card, options.storage), &images);
 }
 
 // Makes configs with equal results equal: sides are spelled out, and fields that the mode ignores are reset.
@@ -71,11 +71,11 @@ struct Differences {
 
 LibraryView library_view(const ModelCard& card, const WriteOptions& options) {
   LibraryView view{library_name(options.dialect), card.config, std::nullopt, card.scores};
-  const Claims claims = claims_of(card, options);
+  const StatedConfig stated = stated_in(card, options);
   for (const char* field : {"norm_eps", "activation", "gelu"})
-    if (claims.model.contains(field)) from_json({{field, claims.model[field]}}, view.library, &view.config);
-  view.preprocess = claims.preprocess;
-  if (claims.scores) view.scores = *claims.scores;
+    if (stated.model.contains(field)) from_json({{field, stated.model[field]}}, view.library, &view.config);
+  view.preprocess = stated.preprocess;
+  if (stated.scores) view.scores = *stated.scores;
   return view;
 }
 

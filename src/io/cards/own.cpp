@@ -1,15 +1,15 @@
 // Vitrail's own block of a config.json, read and written; the facts of an architecture's name; labels.
 #include "base/error.h"
-#include "io/cards/claims.h"
+#include "io/cards/stated_config.h"
 #include "io/config_json.h"
 #include "models/zoo.h"
 
 namespace vitrail {
 
-Claims vitrail_claims(const Json& root, const std::string& origin) {
+StatedConfig read_vitrail_config(const Json& root, const std::string& origin) {
   const Json* block = json_find(root, "vitrail");
   VT_REQUIRE(block, ErrorKind::kConfig, "%s: no \"vitrail\" block", origin.c_str());
-  Claims claims{.origin = origin + " (vitrail)"};
+  StatedConfig stated{.origin = origin + " (vitrail)"};
   if (!block->is_object()) wrong_type(origin, "vitrail", *block, "an object");
   for (const auto& [key, value] : block->items())
     VT_REQUIRE(key == "model" || key == "preprocess" || key == "scores", ErrorKind::kConfig,
@@ -17,18 +17,18 @@ Claims vitrail_claims(const Json& root, const std::string& origin) {
                key.c_str());
   if (const Json* model = json_find(*block, "model")) {
     VitConfig scratch;
-    from_json(*model, claims.origin, &scratch);
-    claims.model = *model;
+    from_json(*model, stated.origin, &scratch);
+    stated.model = *model;
   }
   if (const Json* preprocess = json_find(*block, "preprocess")) {
     PreprocessConfig config;
-    from_json(*preprocess, claims.origin, &config);
-    claims.preprocess = config;
+    from_json(*preprocess, stated.origin, &config);
+    stated.preprocess = config;
   }
   if (const Json* scores = json_find(*block, "scores"))
-    json_assign(*scores, claims.origin, "scores", &claims.scores.emplace());
-  claims.labels = read_labels(root, origin);
-  return claims;
+    json_assign(*scores, stated.origin, "scores", &stated.scores.emplace());
+  stated.labels = read_labels(root, origin);
+  return stated;
 }
 
 // Softmax is the default and is not written, which keeps the block as earlier versions read it.
@@ -38,19 +38,19 @@ Json vitrail_block(const ModelCard& card) {
   return block;
 }
 
-Claims architecture_claims(const std::string& name, Dialect dialect) {
+StatedConfig architecture_config(const std::string& name, Dialect dialect) {
   const ZooEntry& entry = find_architecture(name);
-  Claims claims{.origin = "architecture " + entry.config.arch, .model = to_json(entry.config)};
-  claims.model.erase("classes");  // the head is what fine-tuning replaces most often
-  if (entry.config.pool == Pool::kCls) claims.model.erase("pool");
+  StatedConfig stated{.origin = "architecture " + entry.config.arch, .model = to_json(entry.config)};
+  stated.model.erase("classes");  // the head is what fine-tuning replaces most often
+  if (entry.config.pool == Pool::kCls) stated.model.erase("pool");
   if (dialect != Dialect::kTimm)
-    for (const char* field : {"norm_eps", "activation", "gelu", "pos_resize"}) claims.model.erase(field);
-  claims.preprocess = entry.preprocess;
+    for (const char* field : {"norm_eps", "activation", "gelu", "pos_resize"}) stated.model.erase(field);
+  stated.preprocess = entry.preprocess;
   if (name.starts_with("deit_"))
-    claims.images_origin =
-        strf("%s (timm's preprocessing; DeiT's own evaluation resizes to %lld)", claims.origin.c_str(),
+    stated.images_origin =
+        strf("%s (timm's preprocessing; DeiT's own evaluation resizes to %lld)", stated.origin.c_str(),
              static_cast<long long>(entry.config.image_height * 256 / 224));
-  return claims;
+  return stated;
 }
 
 std::vector<std::string> read_labels(const Json& root, const std::string& origin) {

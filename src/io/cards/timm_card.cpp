@@ -4,8 +4,8 @@
 
 #include "base/error.h"
 #include "base/text.h"
-#include "io/cards/claims.h"
 #include "io/cards/hf_processor.h"
+#include "io/cards/stated_config.h"
 #include "io/config_json.h"
 #include "models/zoo.h"
 
@@ -69,15 +69,15 @@ ImageSize read_sides(const Json& value, const char* key) {
   return sides;
 }
 
-bool read_plain_arg(const std::string& key, const Json& value, Claims* claims) {
+bool read_plain_arg(const std::string& key, const Json& value, StatedConfig* stated) {
   for (const ArgRow& row : kIntArgs)
     if (key == row.key) {
-      claims->model[row.field] = json_int(value, kFile, key);
+      stated->model[row.field] = json_int(value, kFile, key);
       return true;
     }
   for (const ArgRow& row : kBoolArgs)
     if (key == row.key) {
-      claims->model[row.field] = truth(value, key);
+      stated->model[row.field] = truth(value, key);
       return true;
     }
   if (std::find(std::begin(kOnlyOff), std::end(kOnlyOff), key) != std::end(kOnlyOff))
@@ -85,64 +85,64 @@ bool read_plain_arg(const std::string& key, const Json& value, Claims* claims) {
   return std::find(std::begin(kHarmless), std::end(kHarmless), key) != std::end(kHarmless);
 }
 
-void read_mlp(const Json& args, Claims* claims) {
-  const int64_t width = claims->model.at("width");
+void read_mlp(const Json& args, StatedConfig* stated) {
+  const int64_t width = stated->model.at("width");
   if (const Json* ratio = json_find(args, "mlp_ratio")) {
     const double mlp = static_cast<double>(width) * json_number(*ratio, kFile, "mlp_ratio");
     VT_REQUIRE(mlp >= 1 && mlp < 1e9, ErrorKind::kConfig, "config.json: mlp_ratio gives an MLP of %g", mlp);
-    claims->model["mlp"] = static_cast<int64_t>(mlp);
+    stated->model["mlp"] = static_cast<int64_t>(mlp);
   } else if (json_find(args, "embed_dim")) {
-    claims->model.erase(
+    stated->model.erase(
         "mlp");  // a share of the width that the architecture alone knows; the tensors tell it
   }
 }
 
 // Reads arguments whose effect depends on more than their own value.
-bool read_special_arg(const std::string& key, const Json& value, Claims* claims) {
+bool read_special_arg(const std::string& key, const Json& value, StatedConfig* stated) {
   if (key == "patch_size") {
     const ImageSize sides = read_sides(value, "model_args.patch_size");
-    claims->model["patch"] = sides.height;
-    claims->model["patch_width"] = sides.width == sides.height ? 0 : sides.width;
+    stated->model["patch"] = sides.height;
+    stated->model["patch_width"] = sides.width == sides.height ? 0 : sides.width;
   } else if (key == "img_size") {
     const ImageSize sides = read_sides(value, "model_args.img_size");
-    claims->model["image_height"] = sides.height;
-    claims->model["image_width"] = sides.width;
+    stated->model["image_height"] = sides.height;
+    stated->model["image_width"] = sides.width;
   } else if (key == "init_values") {
-    claims->model["layer_scale"] = truth(value, key);
+    stated->model["layer_scale"] = truth(value, key);
   } else if (key == "no_embed_class") {
-    claims->model["pos_for_prefix"] = !truth(value, key);
+    stated->model["pos_for_prefix"] = !truth(value, key);
   } else if (key == "global_pool") {
-    claims->model["pool"] = named(value, "global_pool", kPools);
+    stated->model["pool"] = named(value, "global_pool", kPools);
   } else if (key == "pos_embed") {
-    claims->model["pos"] = named(value, "pos_embed", kPositions);
+    stated->model["pos"] = named(value, "pos_embed", kPositions);
   } else if (key == "final_norm") {
-    claims->model.erase("norm_place");
-    if (!truth(value, key)) claims->model["norm_place"] = enum_name(NormPlace::kNone);
+    stated->model.erase("norm_place");
+    if (!truth(value, key)) stated->model["norm_place"] = enum_name(NormPlace::kNone);
   } else if (key == "norm_layer") {
-    if (value != "") claims->model["norm"] = named(value, "norm_layer", kNorms);
+    if (value != "") stated->model["norm"] = named(value, "norm_layer", kNorms);
   } else if (key == "act_layer") {
-    if (value != "") claim_activation(value, "act_layer", Dialect::kTimm, claims);
+    if (value != "") set_activation(value, "act_layer", Dialect::kTimm, stated);
   } else {
     return key == "mlp_ratio";
   }
   return true;
 }
 
-void read_model_args(const Json& args, Claims* claims) {
+void read_model_args(const Json& args, StatedConfig* stated) {
   if (!args.is_object()) wrong_type(kFile, "model_args", args, "an object");
   for (const auto& [key, value] : args.items()) {
     if (value.is_null()) {  // as if it were not there, but for what the architecture says otherwise
-      if (key == "init_values") claims->model["layer_scale"] = false;
+      if (key == "init_values") stated->model["layer_scale"] = false;
       continue;
     }
-    VT_REQUIRE(read_special_arg(key, value, claims) || read_plain_arg(key, value, claims), ErrorKind::kData,
+    VT_REQUIRE(read_special_arg(key, value, stated) || read_plain_arg(key, value, stated), ErrorKind::kData,
                "config.json: model_args.%s %s is not understood and may change the result", key.c_str(),
                value.dump().c_str());
   }
-  read_mlp(args, claims);
+  read_mlp(args, stated);
 }
 
-void read_crop(const Json& cfg, Claims* claims, PreprocessConfig* p) {
+void read_crop(const Json& cfg, StatedConfig* stated, PreprocessConfig* p) {
   const Json* mode = json_find(cfg, "crop_mode");
   const std::string name = mode ? json_string(*mode, kFile, "crop_mode") : "center";
   VT_REQUIRE(name == "center" || name == "squash", ErrorKind::kData,
@@ -163,12 +163,12 @@ void read_crop(const Json& cfg, Claims* claims, PreprocessConfig* p) {
   set_resize_sides({side_before_crop(p->height, crop), side_before_crop(p->width, crop)}, p);
   if (p->mode == ResizeMode::kStretchCrop || p->resize_longer == 0 || p->resize_longer == p->resize) return;
   p->interpolation = Interpolation::kBilinear;
-  claims->notes.push_back("interpolation bilinear: timm's rule for crops that are not square");
+  stated->notes.push_back("interpolation bilinear: timm's rule for crops that are not square");
 }
 
-void read_pretrained_cfg(const Json& cfg, Claims* claims) {
+void read_pretrained_cfg(const Json& cfg, StatedConfig* stated) {
   if (!cfg.is_object()) wrong_type(kFile, "pretrained_cfg", cfg, "an object");
-  PreprocessConfig p = *claims->preprocess;
+  PreprocessConfig p = *stated->preprocess;
   p.interpolation = Interpolation::kBicubic;  // timm's defaults
   p.mean = {0.485, 0.456, 0.406};
   p.std = {0.229, 0.224, 0.225};
@@ -177,55 +177,55 @@ void read_pretrained_cfg(const Json& cfg, Claims* claims) {
       wrong_type(kFile, "input_size", *size, "[channels, height, width]");
     p.height = json_int((*size)[1], kFile, "input_size");
     p.width = json_int((*size)[2], kFile, "input_size");
-    claims->model["channels"] = json_int((*size)[0], kFile, "input_size");
-    claims->model["image_height"] = p.height;
-    claims->model["image_width"] = p.width;
+    stated->model["channels"] = json_int((*size)[0], kFile, "input_size");
+    stated->model["image_height"] = p.height;
+    stated->model["image_width"] = p.width;
   }
   VT_REQUIRE(p.height > 0 && p.width > 0 && p.height < 1 << 20 && p.width < 1 << 20, ErrorKind::kConfig,
              "config.json: input_size %lld x %lld is out of range", static_cast<long long>(p.height),
              static_cast<long long>(p.width));
   if (const Json* value = json_find(cfg, "interpolation"))
     json_assign(*value, kFile, "interpolation", &p.interpolation);
-  claims->square_interpolation = p.interpolation;
-  read_crop(cfg, claims, &p);
+  stated->square_interpolation = p.interpolation;
+  read_crop(cfg, stated, &p);
   if (const Json* mean = json_find(cfg, "mean")) p.mean = json_numbers(*mean, kFile, "mean");
   if (const Json* std = json_find(cfg, "std")) p.std = json_numbers(*std, kFile, "std");
-  claims->preprocess = p;
+  stated->preprocess = p;
 }
 
 // Reads a list, or a dict by number that may leave numbers out.
-void read_label_names(const Json& object, const char* key, Claims* claims) {
+void read_label_names(const Json& object, const char* key, StatedConfig* stated) {
   const Json* names = json_find(object, key);
   if (!names) return;
-  claims->labels.clear();
+  stated->labels.clear();
   if (names->is_array()) {
-    for (const Json& name : *names) claims->labels.push_back(json_label(name, kFile, key));
+    for (const Json& name : *names) stated->labels.push_back(json_label(name, kFile, key));
     return;
   }
   if (!names->is_object()) wrong_type(kFile, key, *names, "a list of names or an object of them by number");
-  const int64_t classes = std::clamp<int64_t>(claims->model.value("classes", int64_t{0}), 0, 1 << 22);
+  const int64_t classes = std::clamp<int64_t>(stated->model.value("classes", int64_t{0}), 0, 1 << 22);
   for (int64_t i = 0; i < classes; ++i)
-    claims->labels.push_back(strf("class %lld", static_cast<long long>(i)));
+    stated->labels.push_back(strf("class %lld", static_cast<long long>(i)));
   for (const auto& [number, name] : names->items()) {
     size_t at = 0;
     const auto [end, error] = std::from_chars(number.data(), number.data() + number.size(), at);
-    VT_REQUIRE(error == std::errc() && end == number.data() + number.size() && at < claims->labels.size(),
+    VT_REQUIRE(error == std::errc() && end == number.data() + number.size() && at < stated->labels.size(),
                ErrorKind::kConfig, "config.json: %s has the key %s; expected numbers of the %lld classes",
                key, quoted(number).c_str(), static_cast<long long>(classes));
-    claims->labels[at] = json_label(name, kFile, key);
+    stated->labels[at] = json_label(name, kFile, key);
   }
 }
 
 // An unknown name is here an error of the file, not of the user; it may name a family that is not supported.
-Claims named_claims(const std::string& architecture) {
+StatedConfig named_config(const std::string& architecture) {
   try {
-    Claims claims = architecture_claims(architecture, Dialect::kTimm);
-    claims.origin = kFile;
-    claims.images_origin.clear();
-    claims.model["pool"] = enum_name(find_architecture(architecture).config.pool);
+    StatedConfig stated = architecture_config(architecture, Dialect::kTimm);
+    stated.origin = kFile;
+    stated.images_origin.clear();
+    stated.model["pool"] = enum_name(find_architecture(architecture).config.pool);
     // fc_norm and the pooling decide this together, so the tensors determine it.
-    if (claims.model.at("norm_place") != enum_name(NormPlace::kNone)) claims.model.erase("norm_place");
-    return claims;
+    if (stated.model.at("norm_place") != enum_name(NormPlace::kNone)) stated.model.erase("norm_place");
+    return stated;
   } catch (const Error& error) {
     throw Error(ErrorKind::kData, "config.json: " + error.message(), error.hint());
   }
@@ -241,8 +241,8 @@ bool flag(const Json* args, const char* key, bool otherwise) {
 
 // Requires patches that cover the image: otherwise timm pads the last patches, or refuses the image, whereas
 // Vitrail ignores the remaining pixels.
-void require_whole_patches(const ImageSize& image, const Claims& claims) {
-  const int64_t rows = claims.model.at("patch"), across = claims.model.at("patch_width");
+void require_whole_patches(const ImageSize& image, const StatedConfig& stated) {
+  const int64_t rows = stated.model.at("patch"), across = stated.model.at("patch_width");
   VT_REQUIRE(
       rows > 0 && image.height % rows == 0 && image.width % (across > 0 ? across : rows) == 0,
       ErrorKind::kData,
@@ -253,25 +253,25 @@ void require_whole_patches(const ImageSize& image, const Claims& claims) {
 }
 
 // The model's own size decides, unless it was made for images of any size.
-void fit_preprocess(const std::string& architecture, const Json* args, Claims* claims) {
-  const PreprocessConfig& p = *claims->preprocess;
-  const ImageSize model{claims->model.at("image_height"), claims->model.at("image_width")};
+void fit_preprocess(const std::string& architecture, const Json* args, StatedConfig* stated) {
+  const PreprocessConfig& p = *stated->preprocess;
+  const ImageSize model{stated->model.at("image_height"), stated->model.at("image_width")};
   const bool any =
       flag(args, "dynamic_img_size",
            std::find(std::begin(kAnySize), std::end(kAnySize), architecture) != std::end(kAnySize));
   if (any || flag(args, "dynamic_img_pad", false))
-    require_whole_patches(any ? ImageSize{p.height, p.width} : model, *claims);
+    require_whole_patches(any ? ImageSize{p.height, p.width} : model, *stated);
   if (model == ImageSize{p.height, p.width}) return;
   if (any)
-    claims->run_image = {p.height, p.width};
+    stated->run_image = {p.height, p.width};
   else
-    claims->notes.push_back("preprocessing scaled to model_args.img_size");
-  claims->preprocess = at_size(p, model.height, model.width, claims->square_interpolation);
+    stated->notes.push_back("preprocessing scaled to model_args.img_size");
+  stated->preprocess = at_size(p, model.height, model.width, stated->square_interpolation);
 }
 
 }  // namespace
 
-Claims timm_claims(const Json& config) {
+StatedConfig read_timm_config(const Json& config) {
   const Json* cfg = json_find(config, "pretrained_cfg");
   for (const char* key : {"input_size", "crop_pct", "mean", "std", "interpolation"})
     if (!cfg && json_find(config, key)) cfg = &config;  // timm's older form
@@ -279,22 +279,22 @@ Claims timm_claims(const Json& config) {
   if (!arch && cfg) arch = json_find(*cfg, "architecture");
   VT_REQUIRE(arch, ErrorKind::kData, "config.json has pretrained_cfg but no architecture");
   const std::string name = json_string(*arch, kFile, "architecture");
-  Claims claims = named_claims(name);
-  claims.model.erase("pre_logits");  // timm's configs do not say; the tensors do
-  if (cfg) read_pretrained_cfg(*cfg, &claims);
+  StatedConfig stated = named_config(name);
+  stated.model.erase("pre_logits");  // timm's configs do not say; the tensors do
+  if (cfg) read_pretrained_cfg(*cfg, &stated);
   for (const Json* object : {cfg, &config})
     if (const Json* classes = object ? json_find(*object, "num_classes") : nullptr)
-      claims.model["classes"] = json_int(*classes, kFile, "num_classes");
+      stated.model["classes"] = json_int(*classes, kFile, "num_classes");
   if (const Json* pool =
           cfg ? json_find(*cfg, "global_pool") : nullptr)  // that of the whole is for information
-    claims.model["pool"] = named(*pool, "global_pool", kPools);
+    stated.model["pool"] = named(*pool, "global_pool", kPools);
   const Json* args = json_find(config, "model_args");
-  if (args) read_model_args(*args, &claims);
-  fit_preprocess(name.substr(0, name.find('.')), args, &claims);
-  if (cfg) read_label_names(*cfg, cfg == &config ? "labels" : "label_names", &claims);
-  read_label_names(config, "label_names", &claims);
-  if (claims.labels.empty()) claims.labels = read_labels(config, kFile);
-  return claims;
+  if (args) read_model_args(*args, &stated);
+  fit_preprocess(name.substr(0, name.find('.')), args, &stated);
+  if (cfg) read_label_names(*cfg, cfg == &config ? "labels" : "label_names", &stated);
+  read_label_names(config, "label_names", &stated);
+  if (stated.labels.empty()) stated.labels = read_labels(config, kFile);
+  return stated;
 }
 
 }  // namespace vitrail

@@ -194,7 +194,7 @@ std::vector<int64_t> CheckpointStore::seen_by_first(Partners& partners) const {
       .get<std::vector<int64_t>>();
 }
 
-std::optional<OpenedCheckpoint> CheckpointStore::newest_good(std::vector<std::string>* complaints,
+std::optional<OpenedCheckpoint> CheckpointStore::newest_good(std::vector<std::string>* problems,
                                                              Partners* partners, const Wanted& wanted) {
   std::vector<int64_t> known = partners ? seen_by_first(*partners) : steps();
   for (; !known.empty(); known.pop_back()) {
@@ -205,7 +205,7 @@ std::optional<OpenedCheckpoint> CheckpointStore::newest_good(std::vector<std::st
       throw;
     } catch (const Error& error) {
       if (error.kind() != ErrorKind::kData) throw;
-      if (complaints) complaints->push_back(error.what());
+      if (problems) problems->push_back(error.what());
     }
   }
   return std::nullopt;

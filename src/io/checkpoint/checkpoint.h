@@ -98,7 +98,7 @@ class CheckpointStore {
   // skipped. Partners call it together: each checks a share of the bytes, and all get the same checkpoint.
   // `wanted`, if given, says by its facts whether a good one will do.
   using Wanted = std::function<bool(const Json& facts)>;
-  std::optional<OpenedCheckpoint> newest_good(std::vector<std::string>* complaints = nullptr,
+  std::optional<OpenedCheckpoint> newest_good(std::vector<std::string>* problems = nullptr,
                                               Partners* partners = nullptr, const Wanted& wanted = {});
   // Removes the checkpoints of later steps, which the run has gone back before.
   void remove_after(int64_t step);

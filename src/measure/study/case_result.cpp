@@ -16,11 +16,6 @@ double number(const Json& json, const char* key) {
   return metrics_number(json, key);
 }
 
-// A number that was not measured is null.
-ordered_json known(double value) {
-  return std::isfinite(value) ? ordered_json(value) : ordered_json();
-}
-
 // Ranks that are started otherwise than asked measure something else.
 void require_same(const StudyCase& one, const char* what, int64_t asked, double found) {
   if (static_cast<double>(asked) == found) return;
@@ -69,20 +64,20 @@ std::vector<RankTime> ranks_from(const Json& json, double updates) {
 
 ordered_json epoch_json(const EpochResult& e) {
   return {{"epoch", e.epoch},
-          {"seconds", known(e.seconds)},
-          {"train_loss", known(e.train_loss)},
-          {"eval_loss", known(e.eval_loss)},
-          {"top1", known(e.top1)}};
+          {"seconds", finite_or_null(e.seconds)},
+          {"train_loss", finite_or_null(e.train_loss)},
+          {"eval_loss", finite_or_null(e.eval_loss)},
+          {"top1", finite_or_null(e.top1)}};
 }
 
 ordered_json gpu_json(const GpuReading& g) {
   return {{"id", g.id},
           {"name", g.name},
-          {"load", known(g.load)},
-          {"temperature", known(g.temperature)},
-          {"used_bytes", known(g.used_bytes)},
-          {"total_bytes", known(g.total_bytes)},
-          {"watts", known(g.watts)}};
+          {"load", finite_or_null(g.load)},
+          {"temperature", finite_or_null(g.temperature)},
+          {"used_bytes", finite_or_null(g.used_bytes)},
+          {"total_bytes", finite_or_null(g.total_bytes)},
+          {"watts", finite_or_null(g.watts)}};
 }
 
 // An error in a record names its file and tells the way out.
@@ -201,15 +196,15 @@ ordered_json to_json(const CaseResult& r) {
                        {"megabytes", one.megabytes},
                        {"repetition", one.repetition},
                        {"error", r.error},
-                       {"time", known(r.time)},
-                       {"took_s", known(r.took_s)},
-                       {"update_s", known(r.update_s)},
-                       {"images_per_s", known(r.images_per_s)},
+                       {"time", finite_or_null(r.time)},
+                       {"took_s", finite_or_null(r.took_s)},
+                       {"update_s", finite_or_null(r.update_s)},
+                       {"images_per_s", finite_or_null(r.images_per_s)},
                        {"rank_times", ranks_json(r.ranks)},
-                       {"sent_bytes", known(r.sent_bytes)},
-                       {"memory_bytes", known(r.memory_bytes)},
-                       {"loss", known(r.loss)},
-                       {"message_s", known(r.message_s)}};
+                       {"sent_bytes", finite_or_null(r.sent_bytes)},
+                       {"memory_bytes", finite_or_null(r.memory_bytes)},
+                       {"loss", finite_or_null(r.loss)},
+                       {"message_s", finite_or_null(r.message_s)}};
   for (const EpochResult& epoch : r.epochs) json["epochs"].push_back(epoch_json(epoch));
   for (const GpuReading& gpu : r.gpus) json["gpus"].push_back(gpu_json(gpu));
   return json;

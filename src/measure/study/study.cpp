@@ -4,6 +4,7 @@
 
 #include "base/error.h"
 #include "base/file.h"
+#include "base/json_text.h"
 #include "base/text.h"
 #include "telemetry/metrics_file.h"
 
@@ -11,10 +12,6 @@ namespace vitrail {
 
 namespace {
 using nlohmann::ordered_json;
-
-ordered_json known(double value) {
-  return std::isfinite(value) ? ordered_json(value) : ordered_json();
-}
 
 ordered_json spread_json(const Spread& s) {
   if (s.count == 0) return {};
@@ -25,10 +22,10 @@ ordered_json epochs_json(const StudyPoint& p) {
   ordered_json list = ordered_json::array();
   for (const EpochResult& e : p.epochs)
     list.push_back({{"epoch", e.epoch},
-                    {"seconds", known(e.seconds)},
-                    {"train_loss", known(e.train_loss)},
-                    {"eval_loss", known(e.eval_loss)},
-                    {"top1", known(e.top1)}});
+                    {"seconds", finite_or_null(e.seconds)},
+                    {"train_loss", finite_or_null(e.train_loss)},
+                    {"eval_loss", finite_or_null(e.eval_loss)},
+                    {"top1", finite_or_null(e.top1)}});
   return list;
 }
 
@@ -54,9 +51,9 @@ ordered_json point_json(const StudyPoint& p) {
                {"data_wait_s", p.times.data_wait_s},
                {"imbalance_s", p.times.imbalance_s},
                {"rank_loads", p.loads},
-               {"sent_bytes", known(p.sent_bytes)},
-               {"memory_bytes", known(p.memory_bytes)},
-               {"temperature", known(p.temperature)},
+               {"sent_bytes", finite_or_null(p.sent_bytes)},
+               {"memory_bytes", finite_or_null(p.memory_bytes)},
+               {"temperature", finite_or_null(p.temperature)},
                {"epoch_s", spread_json(p.epoch_s)},
                {"top1", spread_json(p.top1)},
                {"epochs", epochs_json(p)}});
@@ -66,7 +63,7 @@ ordered_json point_json(const StudyPoint& p) {
 ordered_json fit_json(const std::optional<ShareFit>& fit) {
   if (!fit) return {};
   return {{"serial_share", fit->serial_share},
-          {"most_speedup", known(fit->most_speedup())},
+          {"most_speedup", finite_or_null(fit->most_speedup())},
           {"error", fit->error}};
 }
 

@@ -54,8 +54,8 @@ std::vector<TensorView> NodeCheck::run_reference(const Op& op, std::vector<Tenso
     if (fused->kept() != FusedOp::kNone) last.push_back(results[static_cast<size_t>(fused->kept())]);
     return last;
   }
-  if (const auto* many = dynamic_cast<const GroupedOp*>(&op)) {
-    for (const GroupedOp::Part& part : many->parts()) {
+  if (const auto* grouped = dynamic_cast<const GroupedOp*>(&op)) {
+    for (const GroupedOp::Part& part : grouped->parts()) {
       const auto from = ins.begin() + static_cast<std::ptrdiff_t>(part.first);
       run_reference(*part.op, {from, from + static_cast<std::ptrdiff_t>(part.count)});
     }

@@ -57,7 +57,7 @@ void Reader::wrong(const std::string& path, const std::string& expected) const {
       "expected " + expected);
 }
 
-void Reader::tell_auto(const std::string& path, const std::string& key) {
+void Reader::note_auto(const std::string& path, const std::string& key) {
   note(path, strf("%s is \"auto\": %s is %s, %s", path.c_str(), key.c_str(), json_text(value_of(key)).c_str(),
                   given_by(key) == GivenBy::kDefault ? "the default" : "as given"));
 }
@@ -67,7 +67,7 @@ std::optional<double> Reader::checked(const std::string& path, const std::string
   const Json* value = find(path);
   if (!value) return std::nullopt;
   if (is_auto(path) && !key.empty()) {
-    tell_auto(path, key);
+    note_auto(path, key);
     return value_of(key).get<double>();
   }
   const double number = value->is_number() ? value->get<double>() : NAN;
@@ -94,7 +94,7 @@ std::optional<bool> Reader::flag(const std::string& path, const std::string& key
   if (!value) return std::nullopt;
   if (value->is_boolean()) return value->get<bool>();
   if (!is_auto(path) || key.empty()) wrong(path, "true or false");
-  tell_auto(path, key);
+  note_auto(path, key);
   return value_of(key).get<bool>();
 }
 

@@ -55,7 +55,7 @@ class Reader {
 
  private:
   std::optional<double> checked(const std::string& path, const std::string& key, Limits limits, bool whole);
-  void tell_auto(const std::string& path, const std::string& key);
+  void note_auto(const std::string& path, const std::string& key);
 
   const Json& file_;
   std::string place_;

@@ -1,6 +1,5 @@
 // Launches of ops that move tokens, and of dropout, which drops elements or whole images. Sizes are read from
 // a node once, when its kernel is prepared.
-#include <cmath>
 #include <cstring>
 
 #include "backend/cpu/launch.h"
@@ -171,7 +170,6 @@ struct Dropout {
   Images images;
   int64_t offset;  // of the first image in the batch
   Runs runs;
-  // u / 2^53 >= p for an integer u is the same as u >= ceil(p 2^53), and both products are exact.
   uint64_t threshold;
   float scale;  // of what is kept
 
@@ -180,8 +178,8 @@ struct Dropout {
         images(node.ins[0].shape),
         offset(node.ins[0].shape[0].offset),
         runs(node.ins[0].shape),
-        threshold(static_cast<uint64_t>(std::ceil(op.probability() * 0x1p53))),
-        scale(static_cast<float>(1.0 / (1.0 - op.probability()))) {}
+        threshold(op.threshold()),
+        scale(static_cast<float>(op.scale())) {}
 
   void operator()(const KernelArgs& args) const {
     const auto* counters = static_cast<const int64_t*>(args.ins[1].data());

@@ -3,6 +3,7 @@
 #include "backend/cpu/launch.h"
 #include "backend/cpu/gemm/gemm.h"
 #include "backend/cpu/gemm/gemm_node.h"
+#include "backend/cpu/gemm/packings.h"
 #include "ops/fused.h"
 #include "ops/gelu.h"
 
@@ -25,13 +26,9 @@ std::string exact_unsupported(const NodeView& node) {
   return arithmetic == Arithmetic::kExact ? "" : strf("computes in f32, not %s", enum_name(arithmetic));
 }
 
-// The packed layout of each instruction set; those above avx512 use its f32 kernels.
-constexpr std::string_view kPackings[] = {"panels-baseline", "panels-avx2", "panels64-avx512",
-                                          "panels64-avx512", "panels64-avx512"};
-
 std::string declines_linear(const NodeView& node, const DeviceInfo& device) {
   if (std::string reason = exact_unsupported(node); !reason.empty()) return reason;
-  if (node.ins[parse_gemm(node.op).weight].packing != kPackings[device.isa])
+  if (node.ins[parse_gemm(node.op).weight].packing != packings_of(device).f32)
     return "the weight is not packed for this instruction set";
   return {};
 }
@@ -102,11 +99,11 @@ Packing weight_packing(const NodeView& node, const DeviceInfo& device) {
     return {};
   const MatmulExtents e = gemm_extents(p, node.ins[p.x].shape, node.ins[p.weight].shape);
   const auto elems = static_cast<size_t>(isa_of(device).packed_elems(e.n, e.k));
-  return {p.weight, kPackings[device.isa], e.n, elems * sizeof(float)};
+  return {p.weight, packings_of(device).f32, e.n, elems * sizeof(float)};
 }
 
 std::string declines_pack(const NodeView& node, const DeviceInfo& device) {
-  if (node.outs[0].packing != kPackings[device.isa]) return "not a packing of this instruction set";
+  if (node.outs[0].packing != packings_of(device).f32) return "not a packing of this instruction set";
   return {};
 }
 

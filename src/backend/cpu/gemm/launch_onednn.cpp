@@ -14,7 +14,7 @@ std::optional<TuneKey> gemm_key(const NodeView& node, const DeviceInfo& device) 
   const GemmNode p = parse_gemm(node.op);
   if (!p.unsupported.empty() || p.is_patch_embed || p.arithmetic != Arithmetic::kExact) return std::nullopt;
   const MatmulExtents e = gemm_extents(p, node.ins[p.x].shape, node.ins[p.weight].shape);
-  return TuneKey{"linear", e.m, e.n, e.k, device.threads, device.isa};
+  return TuneKey{std::string(LinearOp::kKind), e.m, e.n, e.k, device.threads, device.isa};
 }
 
 namespace {

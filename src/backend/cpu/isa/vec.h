@@ -133,7 +133,10 @@ inline Vec load_up_to(const float* p, int64_t count) {
   return count >= kLanes ? load(p) : load_some(p, count);
 }
 inline void store_up_to(float* p, Vec v, int64_t count) {
-  count >= kLanes ? store(p, v) : store_some(p, v, count);
+  if (count >= kLanes)
+    store(p, v);
+  else
+    store_some(p, v, count);
 }
 
 // Lanes [0, count) of v; the other lanes become `fill`.

@@ -3,6 +3,7 @@
 #include <optional>
 
 #include "backend/cpu/gemm/gemm_node.h"
+#include "backend/cpu/gemm/packings.h"
 #include "backend/cpu/launch.h"
 #include "backend/cpu/lowp/lowp_gemm.h"
 
@@ -18,17 +19,10 @@ const LowpKernels& lowp_of(const IsaKernels& isa, Arithmetic arithmetic) {
   return arithmetic == Arithmetic::kInt8 ? isa.int8 : isa.bf16;
 }
 
-// The packed layout of weights, by instruction set.
-constexpr std::string_view kBF16Packings[] = {"bf16-baseline", "bf16-avx2", "bf16x64-avx512", "bf16-vnni",
-                                              "bf16-amx"};
-constexpr std::string_view kInt8Packings[] = {"int8-baseline", "int8-avx2", "int8x64-avx512", "int8-vnni",
-                                              "int8-amx"};
-// "none" is a name that no weight has, where there is no such GEMM; an empty name would be that of a plain
-// weight.
-constexpr std::string_view kSplitPackings[] = {"none", "none", "none", "none", "split-amx"};
 std::string_view packing_name(const DeviceInfo& device, Arithmetic arithmetic) {
-  if (arithmetic == Arithmetic::kExact) return kSplitPackings[device.isa];
-  return (arithmetic == Arithmetic::kInt8 ? kInt8Packings : kBF16Packings)[device.isa];
+  const Packings& packings = packings_of(device);
+  if (arithmetic == Arithmetic::kExact) return packings.split;
+  return arithmetic == Arithmetic::kInt8 ? packings.int8 : packings.bf16;
 }
 
 // The arithmetic that a weight was packed for; nullopt: it was not packed for this device's instruction set.

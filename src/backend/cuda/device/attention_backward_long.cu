@@ -204,13 +204,19 @@ void launch(Session& session, const AttentionGradCall& call) {
 
 template <typename T>
 void launch(Session& session, const AttentionGradCall& call) {
-  call.head_size <= 64 ? launch<T, 64>(session, call) : launch<T, kLongHeadSize>(session, call);
+  if (call.head_size <= 64)
+    launch<T, 64>(session, call);
+  else
+    launch<T, kLongHeadSize>(session, call);
 }
 
 }  // namespace
 
 void attention_backward_long(Session& session, const AttentionGradCall& call) {
-  call.q.dtype == DType::kF16 ? launch<__half>(session, call) : launch<__nv_bfloat16>(session, call);
+  if (call.q.dtype == DType::kF16)
+    launch<__half>(session, call);
+  else
+    launch<__nv_bfloat16>(session, call);
 }
 
 }  // namespace vitrail::cuda

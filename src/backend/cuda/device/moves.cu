@@ -1,4 +1,4 @@
-// Copies of runs of bytes within the GPU, by its copy engine or kernels of the driver's own.
+// Copies of runs of bytes within the GPU, by the driver: with its DMA engines or with kernels of its own.
 #include "backend/cuda/device/plugin_tables.cuh"
 #include "backend/cuda/device/session.cuh"
 

@@ -19,7 +19,8 @@ void softmax_row(float* scores, int64_t keys, float scale, bool first, float& to
   exp_scores(scores, keys, scale, best, [&](Vec e, int64_t) { sum = sum + e; });
   const float gathered = sum_lanes(sum);
   if (first) {
-    top = best, total = gathered;
+    top = best;
+    total = gathered;
     return;
   }
   const Vec shrink = exp(set1((top - best) * scale));

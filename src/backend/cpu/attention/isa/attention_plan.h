@@ -52,11 +52,16 @@ struct AttentionGradPlan {
       next += round_up(count, 16);
       return part;
     };
-    keys = take(key_cols * head_size), values = take(key_cols * head_size);
+    keys = take(key_cols * head_size);
+    values = take(key_cols * head_size);
     key_rows = take(key_count * out_cols);
-    dk = take(key_count * out_cols), dv = take(key_count * out_cols);
-    weights = take(block * key_cols), dscores = take(block * key_cols);
-    q_rows = take(block * out_cols), dout_rows = take(block * out_cols), dq = take(block * out_cols);
+    dk = take(key_count * out_cols);
+    dv = take(key_count * out_cols);
+    weights = take(block * key_cols);
+    dscores = take(block * key_cols);
+    q_rows = take(block * out_cols);
+    dout_rows = take(block * out_cols);
+    dq = take(block * out_cols);
     elems = next - scratch;
   }
 };

@@ -60,7 +60,10 @@ struct Micro {
   template <int kCount>
   VT_INLINE void move_on() {
     const int64_t by = kCount * (kTransposed ? lda : 1);
-    low += by, high += by, panel += kCount * kNr, k -= kCount;
+    low += by;
+    high += by;
+    panel += kCount * kNr;
+    k -= kCount;
   }
 
   // Loads what four_steps expects in registers, as four_steps<true> leaves it for the next call.

@@ -34,7 +34,10 @@ void tile(const LowpTile& t) {
   const auto* a = reinterpret_cast<const float*>(t.a);
   const auto* weight = reinterpret_cast<const uint16_t*>(t.packed);
   GemmTile finished;
-  finished.c = t.c, finished.ldc = t.ldc, finished.rows = t.rows, finished.epilogue = t.epilogue;
+  finished.c = t.c;
+  finished.ldc = t.ldc;
+  finished.rows = t.rows;
+  finished.epilogue = t.epilogue;
   for (int64_t begin = 0; begin < t.k; begin += kBlockK) {
     const int64_t depth = min64(kBlockK, t.k - begin);
     for (int64_t column = t.col_begin; column < t.col_end; column += kNr) {
@@ -42,7 +45,8 @@ void tile(const LowpTile& t) {
       widen(Float16::kBF16, weight + column * t.k + begin * kNr, depth * kNr, t.scratch);
       multiply_panel(a + begin, t.row_bytes / 4, t.rows, t.scratch, kNr, depth, begin > 0, sums, kNr);
       if (begin + depth < t.k) continue;
-      finished.col_begin = column, finished.col_end = min64(column + kNr, t.col_end);
+      finished.col_begin = column;
+      finished.col_end = min64(column + kNr, t.col_end);
       finish_tile(finished, sums, kNr);
     }
   }

@@ -23,7 +23,8 @@ void pack_panel(const float* w, int64_t columns, int64_t k, std::byte* panel, fl
   float inverse[kNr], chunk[kDepth * kNr];
   for (int64_t j = 0; j < kNr; ++j) {
     const Int8Scale s = j < columns ? int8_scale(w + j * k, k) : Int8Scale{0.0f, 0.0f};
-    scales[j] = s.scale, inverse[j] = s.inverse;
+    scales[j] = s.scale;
+    inverse[j] = s.inverse;
   }
   for (int64_t begin = 0; begin < k; begin += kDepth) {
     const int64_t depth = min64(kDepth, k - begin);
@@ -99,8 +100,12 @@ void finish_panel(const LowpTile& t, int64_t column, int32_t* sums) {
     }
   }
   GemmTile finished;
-  finished.c = t.c, finished.ldc = t.ldc, finished.rows = t.rows, finished.epilogue = t.epilogue;
-  finished.col_begin = column, finished.col_end = min64(column + kNr, t.col_end);
+  finished.c = t.c;
+  finished.ldc = t.ldc;
+  finished.rows = t.rows;
+  finished.epilogue = t.epilogue;
+  finished.col_begin = column;
+  finished.col_end = min64(column + kNr, t.col_end);
   finish_tile(finished, values, kNr);
 }
 

@@ -25,7 +25,8 @@ inline void row_sums(const NormRow& row, int64_t width, float& plain, float& by_
     sum = sum + g;
     product = fmadd(g, row.normal(i, count), product);
   }
-  plain = sum_lanes(sum), by_normal = sum_lanes(product);
+  plain = sum_lanes(sum);
+  by_normal = sum_lanes(product);
 }
 
 inline void add_parameters(const NormRow& row, int64_t width, float* dgamma, float* dbeta) {

@@ -55,7 +55,10 @@ void mean_rows(const float* x, int64_t x_stride, int64_t rows, int64_t width, fl
     Vec even{}, odd{};
     for (int64_t r = 0; r < rows; ++r) {
       const Vec v = load_up_to(x + r * x_stride + i, count);
-      r % 2 ? odd = odd + v : even = even + v;
+      if (r % 2)
+        odd = odd + v;
+      else
+        even = even + v;
     }
     store_up_to(y + i, (even + odd) * inverse, count);
   }

@@ -18,7 +18,8 @@ struct Squares {
     __builtin_memcpy(half, &v, sizeof v);
     const DoubleVec a = __builtin_convertvector(half[0], DoubleVec),
                     b = __builtin_convertvector(half[1], DoubleVec);
-    low += a * a, high += b * b;
+    low += a * a;
+    high += b * b;
   }
   double total() const {
     const DoubleVec all = low + high;

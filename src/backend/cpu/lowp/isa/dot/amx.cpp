@@ -51,7 +51,8 @@ void multiply_block(const PanelVisit& v, const std::byte* a, const RowOrder& ord
   for (int64_t step = 0; step < v.steps; ++step) {
     add_step<Form, kTwo>(a, order, panel);
     prefetch.fetch();
-    a += Form::kParts * order.step, panel += Form::kParts * kPanelStepBytes;
+    a += Form::kParts * order.step;
+    panel += Form::kParts * kPanelStepBytes;
   }
   end_sums<kTwo>(sums);
 }

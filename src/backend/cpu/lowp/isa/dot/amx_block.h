@@ -15,9 +15,14 @@ enum Tile { kC00, kC01, kC10, kC11, kA0, kA1, kB0, kB1 };
 inline void configure(int64_t rows) {
   TileShapes shapes;
   const int64_t top = min64(rows, kTileRows), bottom = rows - top;
-  shapes.set(kC00, top), shapes.set(kC01, top), shapes.set(kA0, top);
-  shapes.set(kC10, bottom), shapes.set(kC11, bottom), shapes.set(kA1, bottom);
-  shapes.set(kB0, kTileRows), shapes.set(kB1, kTileRows);
+  shapes.set(kC00, top);
+  shapes.set(kC01, top);
+  shapes.set(kA0, top);
+  shapes.set(kC10, bottom);
+  shapes.set(kC11, bottom);
+  shapes.set(kA1, bottom);
+  shapes.set(kB0, kTileRows);
+  shapes.set(kB1, kTileRows);
   tile_configure(shapes);
 }
 
@@ -26,22 +31,27 @@ inline constexpr int64_t kSumsStride = kPanelCols * 4, kSumsBlock = kTileRows * 
 template <bool kTwo>
 inline void begin_sums(bool add, const float* sums) {
   if (!add) {
-    tile_zero<kC00>(), tile_zero<kC01>();
-    if constexpr (kTwo) tile_zero<kC10>(), tile_zero<kC11>();
+    tile_zero<kC00>();
+    tile_zero<kC01>();
+    if constexpr (!kTwo) return;
+    tile_zero<kC10>();
+    tile_zero<kC11>();
     return;
   }
-  tile_load<kC00>(sums, kSumsStride), tile_load<kC01>(sums + kTileRows, kSumsStride);
+  tile_load<kC00>(sums, kSumsStride);
+  tile_load<kC01>(sums + kTileRows, kSumsStride);
   if constexpr (!kTwo) return;
-  tile_load<kC10>(sums + kSumsBlock, kSumsStride),
-      tile_load<kC11>(sums + kSumsBlock + kTileRows, kSumsStride);
+  tile_load<kC10>(sums + kSumsBlock, kSumsStride);
+  tile_load<kC11>(sums + kSumsBlock + kTileRows, kSumsStride);
 }
 
 template <bool kTwo>
 inline void end_sums(float* sums) {
-  tile_store<kC00>(sums, kSumsStride), tile_store<kC01>(sums + kTileRows, kSumsStride);
+  tile_store<kC00>(sums, kSumsStride);
+  tile_store<kC01>(sums + kTileRows, kSumsStride);
   if constexpr (!kTwo) return;
-  tile_store<kC10>(sums + kSumsBlock, kSumsStride),
-      tile_store<kC11>(sums + kSumsBlock + kTileRows, kSumsStride);
+  tile_store<kC10>(sums + kSumsBlock, kSumsStride);
+  tile_store<kC11>(sums + kSumsBlock + kTileRows, kSumsStride);
 }
 
 template <bool kTwo>
@@ -63,8 +73,11 @@ inline void dot() {
 }
 template <typename Form, bool kTwo>
 inline void dot_all() {
-  dot<Form, kC00, kA0, kB0>(), dot<Form, kC01, kA0, kB1>();
-  if constexpr (kTwo) dot<Form, kC10, kA1, kB0>(), dot<Form, kC11, kA1, kB1>();
+  dot<Form, kC00, kA0, kB0>();
+  dot<Form, kC01, kA0, kB1>();
+  if constexpr (!kTwo) return;
+  dot<Form, kC10, kA1, kB0>();
+  dot<Form, kC11, kA1, kB1>();
 }
 
 // Adds one step to the sums. For values in three parts (high, middle, low) it adds all products of parts but
@@ -76,14 +89,21 @@ inline void add_step(const std::byte* a, const RowOrder& order, const std::byte*
   const auto dots = dot_all<Form, kTwo>;
   load_rows<kTwo>(a, order);
   if constexpr (Form::kParts == 1) {
-    load_columns(panel), dots();
+    load_columns(panel);
+    dots();
   } else {
-    load_columns(panel + kLow * kPanelStepBytes), dots();
-    load_columns(panel + kMiddle * kPanelStepBytes), dots();
-    load_rows<kTwo>(a + kMiddle * order.step, order), dots();
-    load_columns(panel), dots();
-    load_rows<kTwo>(a + kLow * order.step, order), dots();
-    load_rows<kTwo>(a, order), dots();
+    load_columns(panel + kLow * kPanelStepBytes);
+    dots();
+    load_columns(panel + kMiddle * kPanelStepBytes);
+    dots();
+    load_rows<kTwo>(a + kMiddle * order.step, order);
+    dots();
+    load_columns(panel);
+    dots();
+    load_rows<kTwo>(a + kLow * order.step, order);
+    dots();
+    load_rows<kTwo>(a, order);
+    dots();
   }
 }
 

@@ -16,7 +16,8 @@ const IsaKernels& f32() {
 GemmTile part_of(const LowpTile& t, int64_t column, int64_t first, int64_t rows) {
   GemmTile part{.ldc = t.ldc, .rows = rows, .n = t.n, .k = t.k, .epilogue = t.epilogue};
   if (t.c) part.c = t.c + first * t.ldc;
-  part.col_begin = column, part.col_end = min64(column + kPanelCols, t.col_end);
+  part.col_begin = column;
+  part.col_end = min64(column + kPanelCols, t.col_end);
   if (part.epilogue.residual) part.epilogue.residual += first * part.epilogue.residual_stride;
   return part;
 }

@@ -103,7 +103,9 @@ void pack_int8(const float* w, int64_t n, int64_t first, int64_t count, int64_t 
     float inverse[kHalfCols];
     for (int64_t c = 0; c < kHalfCols; ++c) {
       const Int8Scale s = c < columns ? int8_scale(w + (column + c) * k, k) : Int8Scale{0, 0};
-      scales[column + c] = s.scale, inverse[c] = s.inverse, offsets[column + c] = 0;
+      scales[column + c] = s.scale;
+      inverse[c] = s.inverse;
+      offsets[column + c] = 0;
     }
     pack_half<Int8>(columns, k, to, [&](int64_t c, int64_t from, int64_t values, std::byte* row) {
       quantize_bytes(w + (column + c) * k + from, values, inverse[c], 0, row);

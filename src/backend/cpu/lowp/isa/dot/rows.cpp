@@ -45,8 +45,8 @@ void prepare_bytes(const float* x, int64_t ldx, int64_t rows, int64_t k, uint8_t
 
 void prepare_bf16(const float* x, int64_t ldx, int64_t rows, int64_t k, std::byte* out, float*) {
   for_rows<Bf16>(x, ldx, rows, k, out, [&](int64_t, const float* row, std::byte* to, int64_t step_bytes) {
-    prepare_row<Bf16>(row, k, to, step_bytes, [](const float* values, std::byte* halves) {
-      round_values(values, kStepBytes / Bf16::kBytes, reinterpret_cast<uint16_t*>(halves));
+    prepare_row<Bf16>(row, k, to, step_bytes, [](const float* values, std::byte* rounded) {
+      round_values(values, kStepBytes / Bf16::kBytes, reinterpret_cast<uint16_t*>(rounded));
     });
   });
 }

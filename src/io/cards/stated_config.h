@@ -11,7 +11,7 @@
 
 namespace vitrail {
 
-struct Claims {
+struct StatedConfig {
   std::string origin;           // shown in notes and errors: "config.json"
   Json model = Json::object();  // fields of VitConfig by name
   std::optional<PreprocessConfig> preprocess;
@@ -28,21 +28,21 @@ struct Claims {
 
 // Reads Vitrail's own block: {"vitrail": {"model": {...}, "preprocess": {...}, "scores": "sigmoid"},
 // "id2label": {...}}.
-Claims vitrail_claims(const Json& root, const std::string& origin);
+StatedConfig read_vitrail_config(const Json& root, const std::string& origin);
 Json vitrail_block(const ModelCard& card);
 
 // Reads Hugging Face's config.json and, where there is one, preprocessor_config.json.
-Claims hf_claims(const Json& config, const Json* preprocessor);
+StatedConfig read_hf_config(const Json& config, const Json* preprocessor);
 
 // Reads timm's hub config.json: architecture, pretrained_cfg, model_args.
-Claims timm_claims(const Json& config);
+StatedConfig read_timm_config(const Json& config);
 
 // Takes the fields of a zoo row; its numerics belong to it only in timm's own dialect. Only classes and,
 // beside a class token, the pool stay open.
-Claims architecture_claims(const std::string& name, Dialect dialect);
+StatedConfig architecture_config(const std::string& name, Dialect dialect);
 
 // Returns what every model of the dialect has in common: epsilon, GELU, position rule.
-Claims dialect_claims(Dialect dialect);
+StatedConfig dialect_config(Dialect dialect);
 
 // What a weight file without a config reveals about the preprocessing of its model.
 struct ImageHints {

@@ -1,5 +1,5 @@
-// How a claim about a model is merged into its card: fields that the tensors know are compared, the others
-// taken over. Private to card.cpp; knows one claim at a time and no order of them.
+// How what one config states of a model is merged into its card: fields that the tensors know are compared,
+// the others taken over. Private to card.cpp; knows one config at a time and no order of them.
 #pragma once
 
 #include <map>
@@ -29,16 +29,16 @@ inline std::string spoken_value(std::string_view field, const Json& value) {
 }
 
 // Compares the fields that both know and copies the others.
-struct MergeClaims {
-  const Json& claims;
+struct MergeStated {
+  const Json& stated;
   const Facts& facts;
   const std::string& origin;
   std::map<std::string, std::string>* origins;
 
   template <typename T>
   void operator()(const char* name, T& field, const char*) {
-    const auto at = claims.find(name);
-    if (at == claims.end()) return;
+    const auto at = stated.find(name);
+    if (at == stated.end()) return;
     T value = field;
     json_assign(*at, origin, name, &value);
     VT_REQUIRE(!facts.known.contains(name) || value == field, ErrorKind::kData,

@@ -24,12 +24,12 @@ struct Group {
   int64_t started = 0;  // collectives of the whole group
 };
 
-class Journey : public Pending, private Moving {
+class PendingCollective : public Pending, private Moving {
  public:
-  Journey(std::shared_ptr<Group> group, const Collective& collective);
-  ~Journey() override;
-  Journey(const Journey&) = delete;
-  Journey& operator=(const Journey&) = delete;
+  PendingCollective(std::shared_ptr<Group> group, const Collective& collective);
+  ~PendingCollective() override;
+  PendingCollective(const PendingCollective&) = delete;
+  PendingCollective& operator=(const PendingCollective&) = delete;
 
   bool poll() override;
   void wait() override;

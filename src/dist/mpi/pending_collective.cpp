@@ -1,4 +1,4 @@
-#include "dist/mpi/journey.h"
+#include "dist/mpi/pending_collective.h"
 
 #include <cstring>
 #include <numeric>
@@ -34,7 +34,7 @@ Group::~Group() {
 }
 
 // Collectives on their way at once are told apart by their tags: their second rounds begin in any order.
-Journey::Journey(std::shared_ptr<Group> group, const Collective& collective)
+PendingCollective::PendingCollective(std::shared_ptr<Group> group, const Collective& collective)
     : group_(std::move(group)),
       collective_(collective),
       round_(*group_->library, group_->comm, group_->rank, group_->size, size_of(collective.dtype)) {
@@ -45,7 +45,7 @@ Journey::Journey(std::shared_ptr<Group> group, const Collective& collective)
   group_->library->enter(this);
 }
 
-Journey::~Journey() {
+PendingCollective::~PendingCollective() {
   Library& library = *group_->library;
   library.leave(this);
   if (!finished_)
@@ -54,18 +54,18 @@ Journey::~Journey() {
   library.give_back(std::move(scratch_));
 }
 
-bool Journey::poll() {
+bool PendingCollective::poll() {
   return step();
 }
 
-void Journey::wait() {
+void PendingCollective::wait() {
   while (!finished_) {
     group_->library->move_on();
     if (!finished_) std::this_thread::yield();  // ranks may outnumber cores
   }
 }
 
-bool Journey::step() {
+bool PendingCollective::step() {
   if (finished_) return true;
   group_->library->throw_if_failed();
   if (!round_.test() || (++rounds_ == 1 && second_round())) return false;
@@ -73,19 +73,19 @@ bool Journey::step() {
   return true;
 }
 
-const char* Journey::in(size_t element) const {
+const char* PendingCollective::in(size_t element) const {
   return static_cast<const char*>(collective_.in) + element * size_of(collective_.dtype);
 }
-char* Journey::out(size_t element) const {
+char* PendingCollective::out(size_t element) const {
   return static_cast<char*>(collective_.out) + element * size_of(collective_.dtype);
 }
 
-bool Journey::is_small() const {
+bool PendingCollective::is_small() const {
   const auto size = static_cast<size_t>(group_->size);
   return size == 1 || collective_.counts[0] * size_of(collective_.dtype) <= kSmallBytes / size;
 }
 
-Round::Counts Journey::pieces() const {
+Round::Counts PendingCollective::pieces() const {
   Counts pieces;
   for (int r = 0; r < group_->size; ++r)
     pieces.push_back(cut_of(collective_.counts[0], r + 1, group_->size, collective_.dtype) -
@@ -93,14 +93,14 @@ Round::Counts Journey::pieces() const {
   return pieces;
 }
 
-void Journey::gather_for_sum(const Counts& pieces) {
+void PendingCollective::gather_for_sum(const Counts& pieces) {
   const Counts own(pieces.size(), pieces[static_cast<size_t>(group_->rank)]);
   scratch_ = group_->library->take(own[0] * own.size() * size_of(collective_.dtype));
   round_.receive_pieces(scratch_.bytes.get(), own);
   round_.send_pieces(in(), pieces);
 }
 
-void Journey::sum_pieces(void* out, const void* own, size_t count) {
+void PendingCollective::sum_pieces(void* out, const void* own, size_t count) {
   std::vector<const void*> ins;
   ins.reserve(static_cast<size_t>(group_->size));
   for (int r = 0; r < group_->size; ++r)
@@ -111,7 +111,7 @@ void Journey::sum_pieces(void* out, const void* own, size_t count) {
 }
 
 // What is large leaves its root in pieces, which the ranks that have got them hand on.
-void Journey::broadcast_first() {
+void PendingCollective::broadcast_first() {
   const size_t count = collective_.counts[0];
   const int me = group_->rank, root = collective_.peer;
   if (is_small()) return me == root ? round_.send_everyone(out(), count) : round_.receive(out(), count, root);
@@ -120,7 +120,7 @@ void Journey::broadcast_first() {
   round_.receive(out(before(parts, me)), parts[static_cast<size_t>(me)], root);
 }
 
-void Journey::first_round() {
+void PendingCollective::first_round() {
   const Counts& counts = collective_.counts;
   const int size = group_->size, me = group_->rank;
   const auto place = static_cast<size_t>(me);
@@ -153,7 +153,7 @@ void Journey::first_round() {
   }
 }
 
-bool Journey::second_round() {
+bool PendingCollective::second_round() {
   const Counts& counts = collective_.counts;
   const int me = group_->rank;
   if (collective_.kind == Kind::kReduceScatter)
