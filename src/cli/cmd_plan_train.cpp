@@ -45,13 +45,14 @@ void run_train_plan(const Options& options, Console& console) {
   const auto networks = shipped_places("networks", "configs/networks");
   if (options.given("wanted-batch")) {
     return print_plan(find_fit_options({run.config, run.classes, target, options.integer("wanted-batch"),
-                                        said_by(options), read_cluster(options), networks}),
+                                        given_by_command(options), read_cluster(options), networks}),
                       console);
   }
   if (options.given("cluster"))
-    return print_plan(plan_cluster(read_cluster(options), networks,
-                                   {run.config, run.classes, target, !names_a_mesh(said_by(options))}),
-                      console);
+    return print_plan(
+        plan_cluster(read_cluster(options), networks,
+                     {run.config, run.classes, target, !names_a_mesh(given_by_command(options))}),
+        console);
   const RunPlan plan = planned_run(run, options, device);
   for (const std::string& note : plan.notes()) console.say(note);
   if (options.given("dump-after")) {
