@@ -1,6 +1,7 @@
 """What several ranks may not be given, as processes: exit codes and what they say.  cli_contract_ranks.py PROGRAM [CLASS]"""
 import json
 import os
+import re
 import shutil
 import subprocess
 import unittest
@@ -74,6 +75,21 @@ class Starters(Ranks):
         self.assertIn("try: mesh.dp=4 mesh.tp=1 mesh.sp=1", done.stderr)
         self.assertNotIn("nowhere", done.stderr)
         self.not_begun()
+
+    def test_processes_that_share_some_cores_share_threads(self):
+        """A rank on two cores, of which another may run on the first, has threads for one: the rest is not its own."""
+        cores = sorted(os.sched_getaffinity(0))
+        if len(cores) < 2 or not shutil.which("taskset"):
+            self.skipTest("one core, or no taskset")
+        words = [contract.PROGRAM, "train", "--config", str(self.config), "--out", str(self.out)]
+        bound = [["-n", "1", "taskset", "-c", ",".join(map(str, own)), *words] for own in (cores[:2], cores[:1])]
+        done = subprocess.run(["mpirun", "--oversubscribe", "--bind-to", "none", *bound[0], ":", *bound[1]],
+                              env={**os.environ, **AS_ROOT}, capture_output=True, text=True, timeout=60)
+        self.assertEqual(done.returncode, 0, done.stderr)
+        said = done.stdout + done.stderr
+        self.assertIn("2 ranks (mpi): dp=2", said)
+        rows = re.findall(r"^ +([01])  .* (\d+)  \S+ +dp=([01])$", said, re.MULTILINE)
+        self.assertEqual(rows, [("0", "1", "0"), ("1", "1", "1")], said)
 
 
 class Meshes(Ranks):

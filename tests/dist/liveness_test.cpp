@@ -1,5 +1,8 @@
 // A watch and the heartbeats of processes, which carry reports over TCP, here as threads of one process.
+#include <arpa/inet.h>
 #include <gtest/gtest.h>
+#include <ifaddrs.h>
+#include <net/if.h>
 #include <unistd.h>
 
 #include <atomic>
@@ -11,6 +14,7 @@
 #include "dist/liveness/heartbeat.h"
 #include "dist/liveness/watch.h"
 #include "temp_folder.h"
+#include "thrown.h"
 
 namespace vitrail::liveness {
 namespace {
@@ -131,6 +135,92 @@ TEST(Heartbeat, AWatchThatFallsSilentEndsTheRank) {
   ASSERT_TRUE(verdict);
   EXPECT_EQ(verdict->code, kStopped);
   EXPECT_NE(verdict->text.find("vitrail launch is stopped"), std::string::npos) << verdict->text;
+}
+
+// The next line that comes over a connection; empty after five seconds without one.
+std::string next_line(LineSocket& from) {
+  for (const auto start = Clock::now(); seconds_since(start) < 5;) {
+    const std::vector<std::string> lines = from.receive();
+    if (!lines.empty()) return lines[0];
+    std::this_thread::sleep_for(std::chrono::milliseconds(1));
+  }
+  return "";
+}
+
+// The test is the watch itself here. The rank hears lines in their order: what came before the end is known
+// with it, and what is no line of a watch is as if it had not come.
+TEST(Heartbeat, HearsEveryLineOfItsWatch) {
+  for (const int first : {0, 1}) {
+    SCOPED_TRACE(first);
+    const Descriptor listener = listen_on("127.0.0.1", 0);
+    std::atomic<int> stops = 0;
+    Heartbeat beat({.address = strf("127.0.0.1:%d/the word", port_of(listener)),
+                    .first = first,
+                    .count = 2,
+                    .ranks = 3,
+                    .stop = [&] { ++stops; }});
+    LineSocket watch(accept_one(listener));
+    const Json hello = parse_json(next_line(watch), "the first line");
+    EXPECT_EQ(hello.at("is"), "hello");
+    EXPECT_EQ(hello.at("word"), "the word");
+    EXPECT_EQ(hello.at("first"), first);
+    EXPECT_EQ(hello.at("count"), 2);
+    EXPECT_EQ(hello.at("pid"), static_cast<int64_t>(::getpid()));
+    watch.send("no line");
+    while (stops == 0) {  // a line that comes with it is lost
+      watch.send(R"({"is":"stop"})");
+      std::this_thread::sleep_for(std::chrono::milliseconds(10));
+    }
+    for (const char* line : {R"({"is":"ping"})", R"({"is":"news","text":"rank 2 was silent"})",
+                             R"({"is":"end","rank":2,"code":65,"text":"cat.jpg is cut short"})",
+                             R"({"is":"end","rank":1,"code":70,"text":"a later reason"})"})
+      watch.send(line);
+    ASSERT_TRUE(beat.verdict(20));
+    EXPECT_EQ(beat.verdict()->rank, 2);
+    EXPECT_EQ(beat.verdict()->code, 65);
+    EXPECT_EQ(beat.verdict()->text, "cat.jpg is cut short");
+    using Texts = std::vector<std::string>;
+    EXPECT_EQ(beat.pulse(first).take_news(), first == 0 ? Texts{"rank 2 was silent"} : Texts())
+        << "the run's log is the first rank's";
+    EXPECT_EQ(beat.pulse(first + 1).take_news(), Texts());
+  }
+}
+
+// The first address that is up and not the host's own loop; without one, that loop.
+TEST(Addresses, OtherHostsReachThisOneByItsOwn) {
+  std::string wanted = "127.0.0.1";
+  ifaddrs* all = nullptr;
+  ASSERT_EQ(::getifaddrs(&all), 0);
+  for (const ifaddrs* one = all; one; one = one->ifa_next) {
+    char text[INET_ADDRSTRLEN] = "";
+    if (!one->ifa_addr || one->ifa_addr->sa_family != AF_INET || !(one->ifa_flags & IFF_UP)) continue;
+    ::inet_ntop(AF_INET, &reinterpret_cast<const sockaddr_in*>(one->ifa_addr)->sin_addr, text, sizeof text);
+    if (std::string_view(text).starts_with("127.") || wanted != "127.0.0.1") continue;
+    wanted = text;
+  }
+  ::freeifaddrs(all);
+  EXPECT_EQ(own_address(), wanted);
+  const Descriptor listener = listen_on(own_address(), 0);
+  EXPECT_GT(port_of(listener), 0);
+  EXPECT_GE(connect_to(own_address(), port_of(listener), 1).get(), 0);
+}
+
+TEST(Addresses, WhatDoesNotAnswerIsNamed) {
+  int port = 0;
+  {
+    const Descriptor listener = listen_on("127.0.0.1", 0);
+    port = port_of(listener);
+    EXPECT_EQ(thrown_by([&] { listen_on("127.0.0.1", port); }),
+              strf("comm: the port %d of 127.0.0.1, on which ranks would report, cannot be used: Address "
+                   "already in use | another port; 0 takes any that is free",
+                   port));
+  }
+  EXPECT_EQ(thrown_by([&] { connect_to("127.0.0.1", port, 0); }),
+            strf("comm: the port %d of 127.0.0.1, on which ranks report, does not answer: Connection refused",
+                 port));
+  EXPECT_TRUE(thrown_by([] {
+                connect_to("no host.invalid", 1, 0);
+              }).starts_with("comm: the host no host.invalid has no address: "));
 }
 
 TEST(Watch, SaysWhichPortIsTaken) {

@@ -3,7 +3,14 @@
 
 #include <gtest/gtest.h>
 
+#include <cstdlib>
+#include <filesystem>
 #include <map>
+
+#include "base/file.h"
+#include "base/json_text.h"
+#include "temp_folder.h"
+#include "thrown.h"
 
 namespace vitrail {
 
@@ -39,9 +46,28 @@ TEST(MpiWorld, KnowsWhoStartedTheProcess) {
 }
 
 TEST(MpiWorld, AProblemNamesWhatBringsMpi) {
-  const std::string problem = mpi_report().problem;
-  if (problem.empty()) GTEST_SKIP() << "MPI is here";
-  EXPECT_NE(problem.find("apt install openmpi-bin libopenmpi-dev"), std::string::npos) << problem;
+  const MpiReport report = mpi_report();
+  if (report.problem.empty()) GTEST_SKIP() << "MPI is here";
+  EXPECT_NE(report.problem.find("apt install openmpi-bin libopenmpi-dev"), std::string::npos)
+      << report.problem;
+  EXPECT_EQ(report.library, "");
+  EXPECT_EQ(
+      thrown_by([] { mpi_world(); }),
+      "device: MPI cannot be used: " + report.problem +
+          " | ranks as threads of one process need no MPI; vitrail doctor shows what this machine can do");
+}
+
+// The plugin lies beside the program: a copy of the program elsewhere has none.
+TEST(MpiWorld, WithoutItsPluginMpiCannotBeUsed) {
+  const TempFolder elsewhere;
+  const std::string program = (elsewhere.path() / "program").string(),
+                    report = (elsewhere.path() / "report.json").string();
+  std::filesystem::copy_file(std::filesystem::read_symlink("/proc/self/exe"), program);
+  const std::string command = program + " --gtest_filter=MpiWorld.AProblemNamesWhatBringsMpi " +
+                              "--gtest_output=json:" + report + " > " + program + ".txt 2>&1";
+  EXPECT_EQ(std::system(command.c_str()), 0) << read_file(program + ".txt", 1 << 20);
+  const Json ran = parse_json(read_file(report, 1 << 20), report);
+  EXPECT_EQ(ran["testsuites"][0]["testsuite"][0].at("result"), "COMPLETED") << "it was not skipped";
 }
 }  // namespace
 

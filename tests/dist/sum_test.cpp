@@ -1,10 +1,14 @@
 // The sum over ranks against the conversions of single elements, for every 16-bit pattern.
 #include <gtest/gtest.h>
+#include <sys/mman.h>
+#include <unistd.h>
 
+#include <algorithm>
 #include <cmath>
 #include <numeric>
 
 #include "dist/transport.h"
+#include "thrown.h"
 
 namespace vitrail {
 
@@ -47,6 +51,62 @@ TEST(SumRanges, OfTwoIsTheRoundedSum) {
       }
     }
   }
+}
+
+// Elements that end where memory does: what lies behind them cannot be touched.
+class LastElements {
+ public:
+  explicit LastElements(size_t bytes) {
+    const auto page = static_cast<size_t>(::sysconf(_SC_PAGESIZE));
+    const size_t own = (bytes + page - 1) / page * page;
+    mapped_ = own + page;
+    base_ = static_cast<char*>(
+        ::mmap(nullptr, mapped_, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0));
+    EXPECT_NE(base_, MAP_FAILED);
+    EXPECT_EQ(::mprotect(base_ + own, page, PROT_NONE), 0);
+    data_ = base_ + own - bytes;
+  }
+  ~LastElements() { ::munmap(base_, mapped_); }
+  LastElements(const LastElements&) = delete;
+  LastElements& operator=(const LastElements&) = delete;
+  void* data() const { return data_; }
+
+ private:
+  size_t mapped_ = 0;
+  char *base_ = nullptr, *data_ = nullptr;
+};
+
+template <typename T>
+void expect_sums_to_the_end(DType dtype, T one, T two, T sum) {
+  for (const size_t count : {1, 7, 2047, 2048, 2049, 4096}) {
+    const LastElements a(count * sizeof(T)), b(count * sizeof(T)), out(count * sizeof(T));
+    std::fill_n(static_cast<T*>(a.data()), count, one);
+    std::fill_n(static_cast<T*>(b.data()), count, two);
+    const void* ins[] = {a.data(), b.data()};
+    void* outs[] = {out.data()};
+    sum_ranges(dtype, ins, outs, count);
+    const auto* found = static_cast<const T*>(out.data());
+    EXPECT_EQ(std::count(found, found + count, sum), static_cast<std::ptrdiff_t>(count))
+        << to_string(dtype) << " " << count;
+  }
+}
+
+TEST(SumRanges, NothingBehindTheLastElementIsTouched) {
+  expect_sums_to_the_end<double>(DType::kF64, 0.5, 0.25, 0.75);
+  expect_sums_to_the_end<float>(DType::kF32, 0.5f, 0.25f, 0.75f);
+  expect_sums_to_the_end<int64_t>(DType::kI64, 5, -7, -2);
+  expect_sums_to_the_end<int32_t>(DType::kI32, 5, -7, -2);
+  const auto half = [](float x) { return f32_to_f16(x); };
+  const auto brain = [](float x) { return f32_to_bf16(x); };
+  expect_sums_to_the_end<uint16_t>(DType::kF16, half(0.5f), half(0.25f), half(0.75f));
+  expect_sums_to_the_end<uint16_t>(DType::kBF16, brain(0.5f), brain(0.25f), brain(0.75f));
+  float untouched = 3;
+  void* outs[] = {&untouched};
+  const void* ins[] = {&untouched, &untouched};
+  sum_ranges(DType::kF32, ins, outs, 0);
+  EXPECT_EQ(untouched, 3);
+  const std::string said = thrown_by([&] { sum_ranges(DType::kU8, ins, outs, 1); });
+  EXPECT_NE(said.find("does not hold: ranks do not sum u8"), std::string::npos) << said;
 }
 
 }  // namespace

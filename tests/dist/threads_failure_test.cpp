@@ -4,7 +4,9 @@
 #include <thread>
 
 #include "base/error.h"
+#include "dist/threads/slot.h"
 #include "ranks.h"
+#include "thrown.h"
 #include "values.h"
 
 namespace vitrail {
@@ -127,6 +129,22 @@ TEST(ThreadsFailure, AnotherCollectiveIsTold) {
         return with(Kind::kAllToAll, DType::kU8, {1, 1, rank == 0 ? 2u : 1u, 1, 1, 1});
       },
       {"rank 0 started all-to-all of u8 [1 1 2 1 1 1]", "rank 2 started"});
+}
+
+TEST(ThreadsFailure, TheFirstReasonOfACollectiveStays) {
+  threads::Slot slot(2);
+  const std::atomic<bool> aborted = false;
+  EXPECT_FALSE(slot.failed());
+  EXPECT_NO_THROW(slot.throw_if_failed());
+  EXPECT_TRUE(slot.begin_share(aborted));
+  EXPECT_FALSE(slot.end_share());
+  slot.fail(ErrorKind::kDeadline, "rank 1 is late");
+  slot.fail(ErrorKind::kInternal, "a later reason");
+  EXPECT_TRUE(slot.failed());
+  EXPECT_EQ(thrown_by([&] { slot.throw_if_failed(); }), "deadline: rank 1 is late");
+  EXPECT_FALSE(slot.begin_share(aborted)) << "no share begins after it";
+  slot.wait_for_shares();
+  EXPECT_FALSE(slot.complete());
 }
 
 TEST(ThreadsFailure, ImpossibleCollectivesAreRefused) {

@@ -1,9 +1,12 @@
 // Runs whose ranks take other shares of a micro-batch each, against one rank: losses, evaluations, memory.
 #include <gtest/gtest.h>
 
+#include <regex>
+
 #include "ranks/shared_run.h"
 #include "runtime/slow_device.h"
 #include "train/balance.h"
+#include "train/find_shares.h"
 #include "train/run_plan.h"
 #include "train/slow_ranks.h"
 
@@ -58,7 +61,12 @@ TEST(BalanceRanks, MeasuredSharesChangeNothing) {
   config.mesh.balance = {"auto"};
   const Ran many = train(config, folder / "many", {.ranks = 3});
   expect_same_run(many, one);
-  EXPECT_TRUE(many.noted("by updates of"));
+  const std::regex told(
+      "mesh\\.balance=auto: \\[\\d+,\\d+,\\d+\\] of 24 images, by updates of \\d+, \\d+, \\d+ ms each; "
+      "the last group is that of dp=2");
+  EXPECT_EQ(std::ranges::count_if(many.notes,
+                                  [&](const std::string& note) { return std::regex_match(note, told); }),
+            1);
   EXPECT_TRUE(many.noted("img/s of its own"));  // the table of ranks
   EXPECT_EQ(many.events_of("balance"), 1);
   // Ranks of one model decode once; the stages of a pipeline take turns.
@@ -85,6 +93,61 @@ TEST(BalanceRanks, MeasuredSharesAreKeptInCheckpoints) {
   for (const Ran* ran : {&second, &third})
     for (const double loss : ran->losses()) losses.push_back(loss);
   expect_near(losses, one.losses(), 1e-5);
+}
+
+// The bytes that a rank needs where the first of two takes so many of 24 images.
+size_t needed_by(const TrainConfig& config, int rank, int64_t first) {
+  const RunSetup setup = set_up(config, cpu_device(1), {rank, 2, 2});
+  StepConfig step = setup.step;
+  step.distribution.cuts = {{Axis::kData, 'B', {0, first, 24}}};
+  return plan_step(step, cpu_backend(), cpu_device(1)).peak_bytes() + setup.decoding_bytes +
+         setup.loader_bytes(rank == 0 ? first : 24 - first);
+}
+
+// Where memory holds half of the images on each rank and no more, no other shares are possible, however fast
+// the ranks are; a rank beside one that is ten times as slow takes as many as it holds; where it holds a
+// third, the other takes the rest.
+TEST(BalanceRanks, SharesFitTheMemoryOfTheirRanks) {
+  TrainConfig config = shared_config(1);
+  config.mesh.balance = {"auto"};
+  const auto found = [&](size_t first, size_t second, const char* slow = nullptr) {
+    FoundShares shares;
+    run_ranks(
+        {.worlds = thread_communicators(2),
+         .mesh = resolved(config.mesh, 2),
+         .device =
+             [&](int local) {
+               DeviceInfo device = cpu_device(1);
+               device.memory_bytes = local == 0 ? first : second;
+               return device;
+             },
+         .sharing = 2,
+         .variables =
+             [&](const char* name) { return std::string_view(name) == kSlowVariable ? slow : nullptr; }},
+        [&](RankContext& rank) {
+          const Team team(rank.ranks);
+          RunSetup setup = set_up(config, rank.device, {team.rank(), 2, 2});
+          setup.reach(rank.ranks);
+          const FoundShares own = find_shares(setup, cpu_backend(), rank, team);
+          EXPECT_EQ(setup.shares(), own.shares) << "the setup is cut so";
+          EXPECT_EQ(own.seconds.size(), 2u);
+          if (team.leads()) shares = own;
+        });
+    return shares.shares;
+  };
+  using Shares = std::vector<int64_t>;
+  const size_t half = needed_by(config, 0, 12), last_half = needed_by(config, 1, 12),
+               third = needed_by(config, 0, 8), last_third = needed_by(config, 1, 16);
+  EXPECT_LT(third, half);
+  EXPECT_LT(last_third, last_half);
+  EXPECT_EQ(found(half, last_half), (Shares{12, 12}));
+  EXPECT_EQ(found(0, last_half, "0:10"), (Shares{12, 12}));
+  EXPECT_EQ(found(half, 0, "1:10"), (Shares{12, 12}));
+  const Shares less = found(third, 0), last_less = found(0, last_third);
+  EXPECT_LE(less[0], 8);
+  EXPECT_EQ(less[0] + less[1], 24);
+  EXPECT_LE(last_less[1], 8);
+  EXPECT_EQ(last_less[0] + last_less[1], 24);
 }
 
 // A rank that sleeps ten times as long as it computes, on a model whose time is that of its images.

@@ -1,12 +1,16 @@
 // How values travel between devices, on a machine without any: through page-locked memory, by a library with
 // NCCL's symbols whose devices are the host; and which of them a run takes.
 #include <atomic>
+#include <mutex>
 
 #include "backend/cpu/kernels.h"
 #include "backend/cuda/kernels.h"
 #include "backend/wrapped_device.h"
+#include "base/process_mark.h"
 #include "device_meshes.h"
 #include "dist/nccl_world.h"
+#include "dist/ranks.h"
+#include "thrown.h"
 #include "train/device_transport.h"
 #include "train/world.h"
 
@@ -138,6 +142,87 @@ TEST(DeviceTransport, OfARunOnCoresIsNotNccl) {
   EXPECT_EQ(ran, 0);
 }
 
+// A GPU of that number, or the processor where there is none.
+class SeatedDevice : public ApartDevice {
+ public:
+  explicit SeatedDevice(std::string number) : number_(std::move(number)) {}
+  bool shares_host_memory() const override { return number_.empty(); }
+  std::string identity() const override { return number_; }
+
+ private:
+  std::string number_;
+};
+
+// What ranks on these devices agree on: whether each shares its queues with another, and what is noted.
+struct Joined {
+  std::vector<bool> shares_queues;
+  std::string note;
+  bool by_nccl = false;
+};
+
+Joined joined(const std::vector<std::string>& numbers, const std::map<std::string, std::string>& set) {
+  Joined all;
+  std::mutex mutex;
+  all.shares_queues.resize(numbers.size());
+  const Variables variables = [&](const char* name) {
+    const auto found = set.find(name);
+    return found == set.end() ? nullptr : found->second.c_str();
+  };
+  const auto size = static_cast<int>(numbers.size());
+  run_on_threads(size, [&](Communicator& host) {
+    MeshCommunicators ranks(host.split(0, host.rank()), Mesh{{size, 1, 1, 1}, host.rank()});
+    RankContext rank(cpu_device(1),
+                     std::make_unique<SeatedDevice>(numbers[static_cast<size_t>(host.rank())]));
+    const std::string note = join_devices(rank, ranks, MeshTransport::kAuto, variables);
+    const bool by_nccl = thrown_by([&] { ranks.devices_over(Axis::kData); }) == "nothing";
+    const std::lock_guard lock(mutex);
+    EXPECT_TRUE(all.note.empty() || all.note == note) << "all are told the same";
+    all.note = note, all.by_nccl = by_nccl;
+    all.shares_queues[static_cast<size_t>(host.rank())] = rank.shares_queues;
+  });
+  return all;
+}
+
+TEST(DeviceTransport, RanksOfAProcessOnOneGpuShareItsQueues) {
+  const std::string host = ProcessMark::current().host,
+                    staged = "values travel through the host (staged), not by NCCL: ";
+  const std::map<std::string, std::string> plain = {{kNcclVariable, VT_FAKE_NCCL}},
+                                           shared = {{kNcclVariable, VT_FAKE_NCCL},
+                                                     {kSharedGpuVariable, "1"}},
+                                           many = {{kNcclVariable, VT_FAKE_NCCL},
+                                                   {kSharedGpuVariable, "1"},
+                                                   {"CUDA_DEVICE_MAX_CONNECTIONS", "32"}};
+  const struct {
+    std::vector<std::string> numbers;
+    std::map<std::string, std::string> set;
+    std::vector<bool> shares_queues;
+    std::string note;
+    bool by_nccl;
+  } rows[] = {
+      {{"gpu0", "gpu1"}, plain, {false, false}, "", true},
+      {{"gpu0", "gpu0"},
+       plain,
+       {true, true},
+       staged + "ranks 0 and 1 share the GPU " + host +
+           " gpu0, which NCCL 2.32.3 takes part in only from 2.30 on and with NCCL_MULTI_RANK_GPU_ENABLE=1",
+       false},
+      {{"gpu1", "gpu0", "gpu0"},
+       shared,
+       {false, true, true},
+       staged + "ranks 1 and 2 are threads of one process on the GPU " + host +
+           " gpu0, which needs CUDA_DEVICE_MAX_CONNECTIONS=32",
+       false},
+      {{"gpu0", "gpu0"}, many, {true, true}, "", true},
+      {{"gpu0", ""}, plain, {false, false}, staged + "rank 1 has no GPU", false},
+      {{"", ""}, plain, {false, false}, "", false}};
+  for (const auto& row : rows) {
+    const Joined found = joined(row.numbers, row.set);
+    EXPECT_EQ(found.shares_queues, row.shares_queues) << row.note;
+    EXPECT_EQ(found.note, row.note);
+    EXPECT_EQ(found.by_nccl, row.by_nccl) << row.note;
+  }
+}
+
 TEST(DeviceTransport, GpusAreSharedWhereNcclIsToldSo) {
   const auto told = [](const char* value) {
     return ranks_share_gpus([value](const char* name) {
@@ -161,26 +246,33 @@ TEST(DeviceTransport, SaysWhyNcclIsNotTaken) {
   DeviceSeat few = sharing, elsewhere = sharing;
   few.queues = 31, elsewhere.process = "vm-8-1", elsewhere.queues = 8;
   EXPECT_TRUE(decide_transport({sharing, elsewhere}, MeshTransport::kNccl).nccl);
-  const std::pair<std::vector<DeviceSeat>, const char*> cases[] = {
-      {{good, lacks}, "rank 1: libnccl.so.2 is not there"},
-      {{good, old}, "rank 1 has NCCL 2.28.9, rank 0 has 2.32.3"},
-      {{good, cpu}, "rank 1 has no GPU"},
-      {{good, good}, "ranks 0 and 1 share the GPU vm 0000:18:00.0"},
-      {{other, sharing, few},
-       "ranks 1 and 2 are threads of one process on the GPU vm 0000:18:00.0, which needs "
-       "CUDA_DEVICE_MAX_CONNECTIONS=32"},
-      {{few, few}, "ranks 0 and 1 are threads of one process on the GPU vm 0000:18:00.0"}};
-  for (const auto& [seats, expected] : cases) {
-    const TransportDecision chosen = decide_transport(seats, MeshTransport::kAuto);
+  const std::string of_one =
+      " are threads of one process on the GPU vm 0000:18:00.0, which needs CUDA_DEVICE_MAX_CONNECTIONS=32";
+  const struct {
+    std::vector<DeviceSeat> seats;
+    std::string why, remedy;
+  } cases[] = {{{good, lacks},
+                "rank 1: libnccl.so.2 is not there; pip install nvidia-nccl-cu13",
+                "pip install nvidia-nccl-cu13, or the system's libnccl2"},
+               {{good, old}, "rank 1 has NCCL 2.28.9, rank 0 has 2.32.3", "one version of it on every host"},
+               {{good, cpu}, "rank 1 has no GPU", "--device cuda on every rank, or mesh.transport auto"},
+               {{good, good},
+                "ranks 0 and 1 share the GPU vm 0000:18:00.0, which NCCL 2.32.3 takes part in only from 2.30 "
+                "on and with "
+                "NCCL_MULTI_RANK_GPU_ENABLE=1",
+                "one GPU a rank, or NCCL_MULTI_RANK_GPU_ENABLE=1"},
+               {{other, sharing, few},
+                "ranks 1 and 2" + of_one,
+                "CUDA_DEVICE_MAX_CONNECTIONS=32, or a process for each rank (mpirun)"},
+               {{few, few},
+                "ranks 0 and 1" + of_one,
+                "CUDA_DEVICE_MAX_CONNECTIONS=32, or a process for each rank (mpirun)"}};
+  for (const auto& one : cases) {
+    const TransportDecision chosen = decide_transport(one.seats, MeshTransport::kAuto);
     EXPECT_FALSE(chosen.nccl);
-    EXPECT_NE(chosen.note.find(expected), std::string::npos) << chosen.note;
-    try {
-      decide_transport(seats, MeshTransport::kNccl);
-      FAIL() << expected;
-    } catch (const Error& error) {
-      EXPECT_EQ(exit_code(error.kind()), 69);
-      EXPECT_NE(std::string(error.what()).find(expected), std::string::npos) << error.what();
-    }
+    EXPECT_EQ(chosen.note, "values travel through the host (staged), not by NCCL: " + one.why);
+    EXPECT_EQ(thrown_by([&] { decide_transport(one.seats, MeshTransport::kNccl); }),
+              "device: mesh.transport is nccl, which cannot be used: " + one.why + " | " + one.remedy);
   }
 }
 

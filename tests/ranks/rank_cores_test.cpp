@@ -97,6 +97,25 @@ std::map<int, Cores> cores_of_run(int ranks, bool bind) {
   return found;
 }
 
+TEST(RankCores, SeatsHaveThemWhereRanksAreBound) {
+  const Cores all = allowed_cores();
+  if (all.size() < 2) GTEST_SKIP() << "one core";
+  for (const bool bind : {true, false}) {
+    World world = open_world({.ranks = 2, .variables = {}});
+    const std::vector<RankSeat> seats =
+        seats_of(world, {.dp = 2, .bind = bind}, [](int) { return cpu_device(1); });
+    ASSERT_EQ(seats.size(), 2u);
+    const auto half = static_cast<std::ptrdiff_t>(all.size() / 2);
+    EXPECT_EQ(seats[0].cores, bind ? Cores(all.begin(), all.begin() + half) : all) << bind;
+    EXPECT_EQ(seats[1].cores, bind ? Cores(all.begin() + half, all.end()) : all) << bind;
+    for (int r = 0; r < 2; ++r) {
+      EXPECT_EQ(seats[static_cast<size_t>(r)].rank, r);
+      EXPECT_EQ(seats[static_cast<size_t>(r)].threads, 1);
+      EXPECT_EQ(seats[static_cast<size_t>(r)].mesh, strf("dp=%d", r));
+    }
+  }
+}
+
 TEST(RankCores, ThreadsOfRanksAreBoundToThem) {
   const Cores all = allowed_cores();
   const auto most = static_cast<int>(all.size());

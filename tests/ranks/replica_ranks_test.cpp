@@ -4,9 +4,12 @@
 
 #include <atomic>
 
+#include "base/process_mark.h"
 #include "base/rng.h"
 #include "ranks/shared_run.h"
 #include "train/flip_bit.h"
+#include "train/replica_check.h"
+#include "train/run_setup.h"
 
 namespace vitrail::testing {
 namespace {
@@ -40,6 +43,10 @@ TrainConfig verified_config(int64_t steps, int64_t every) {
 
 Json newest_facts(const std::string& folder) {
   return CheckpointStore(folder).newest_good()->facts;
+}
+
+void store_same(const TrainStep& step, const PersistentValue& value) {
+  step.store().write(value, std::vector<std::byte>(value.desc.bytes(), std::byte{7}));
 }
 
 // The mesh decides which ranks hold the same: with dp all of them, with tp those of other images, and for
@@ -126,8 +133,12 @@ TEST(Replicas, TheValueIsNamed) {
   for (const char* value : {"blocks.0.mlp.fc1.weight", "optim/head.weight/v", "ema/norm.bias"}) {
     Flip flip{.rank = 1, .step = 3, .place = {value, 37}};
     const Ran ran = train(config, work / "run", {.disturb = flip.hook(), .ranks = 3});
-    EXPECT_TRUE(ran.told("replica_differs", strf("rank 1 on ")));
-    EXPECT_TRUE(ran.told("replica_differs", strf("in %s after step 3: back to step 0", value)))
+    EXPECT_EQ(ran.events_of("replica_differs"), 1);
+    EXPECT_TRUE(
+        ran.told("replica_differs",
+                 strf("rank 1 on %s differs from the others of 3 replicas in %s after step 3: back to "
+                      "step 0, the last verified checkpoint",
+                      ProcessMark::current().host.c_str(), value)))
         << ran.events.front().text;
     std::filesystem::remove_all(work / "run");
   }
@@ -144,6 +155,57 @@ TEST(Replicas, OfTwoTheDifferenceIsSaid) {
   EXPECT_TRUE(ran.told("replica_differs", "no majority"));
   EXPECT_TRUE(ran.told("replica_differs", "back to step 4"));
   EXPECT_TRUE(differing(state_of(work / "run"), state_of(work / "calm")).empty());
+  std::vector<std::string> log = metrics_of(work / "run");
+  EXPECT_EQ(
+      std::erase_if(
+          log, [](const std::string& line) { return line.find("replica_differs") != std::string::npos; }),
+      1u);
+  EXPECT_EQ(log, metrics_of(work / "calm")) << "of the steps that were undone it holds nothing";
+}
+
+// Pixels and levels that a rank keeps on its device are data: no rank computes them.
+TEST(Replicas, DataIsNotCompared) {
+  TrainConfig config = shared_config(1);
+  config.augment = {};
+  config.augment.crop = CropKind::kPad;
+  config.loader.on_device = OnDevice::kDataset;
+  run_ranks({.worlds = thread_communicators(2),
+             .mesh = resolved(config.mesh, 2),
+             .device = [](int) { return cpu_device(1); },
+             .sharing = 2},
+            [&](RankContext& rank) {
+              const Team team(rank.ranks);
+              const RunSetup setup = set_up(config, rank.device, {team.rank(), 2, 2});
+              const StepPlan plan = plan_step(setup.step, cpu_backend(), rank.device);
+              TrainStep step(plan, rank);
+              step.start(setup.model->filler());
+              ASSERT_TRUE(step.store().layout().has(kStoredPixels));
+              const auto flip = [&](const char* value) {
+                if (team.rank() == 1) flip_bit(step, {value, 3});
+              };
+              size_t values = 0, bytes = 0;
+              for (const PersistentValue& value : step.store().layout().values()) {
+                const bool data = value.name == kStoredPixels || value.name == kImageLevels;
+                if (data) store_same(step, value);
+                if (data || value.category == Category::kGradients || value.is_container) continue;
+                ++values;
+                bytes += value.desc.bytes();
+              }
+              const ReplicaCheck check(step, team);
+              EXPECT_EQ(check.values(), values);
+              EXPECT_EQ(check.bytes(), bytes);
+              EXPECT_FALSE(check.compare());
+              flip(kStoredPixels), flip(kImageLevels);
+              EXPECT_FALSE(check.compare()) << "data";
+              flip("head.bias"), flip("norm.weight");
+              const auto found = check.compare();
+              ASSERT_TRUE(found);
+              EXPECT_EQ(found->values, 2u);
+              EXPECT_EQ(found->holders, (std::vector<int>{0, 1}));
+              EXPECT_EQ(found->odd, std::vector<int>()) << "of two nobody knows";
+              flip("head.bias"), flip("norm.weight");
+              EXPECT_FALSE(check.compare());
+            });
 }
 
 // With tp, what all ranks hold is compared among all, a part among those that hold it.
@@ -170,7 +232,10 @@ TEST(Replicas, ARankThatDiffersAgainEndsTheRun) {
       train_error(ran, verified_config(10, 1), work / "run", {.disturb = flip.hook(), .ranks = 3});
   EXPECT_EQ(error.kind(), ErrorKind::kDevice) << error.what();
   EXPECT_NE(std::string(error.what()).find("rank 2 on "), std::string::npos) << error.what();
-  EXPECT_NE(std::string(error.what()).find("again right after going back"), std::string::npos);
+  EXPECT_TRUE(error.message().ends_with(" after step 3, again right after going back")) << error.message();
+  EXPECT_EQ(error.hint(),
+            "memory or a device of that host changes values: take it out of the run (its log of ECC errors, "
+            "nvidia-smi -q, dmesg); --resume goes on from the last verified checkpoint");
   EXPECT_EQ(ran.events_of("replica_differs"), 1);
 }
 

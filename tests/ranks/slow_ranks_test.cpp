@@ -70,5 +70,32 @@ TEST(FittedSpeed, IsALineThroughTheNewestPoint) {
   EXPECT_NEAR(fitted_speed({{16, 0.1}, {8, 0.5}}).per_image_s, 0.03125, 1e-12);
 }
 
+// 16 images in 1.6 s: 0.1 s each, were it not for points that are a quarter of them away or more. Of these
+// the furthest counts, and of two as far the first.
+TEST(FittedSpeed, ASlopeNeedsPointsThatAreApart) {
+  using Points = std::vector<std::pair<int64_t, double>>;
+  const struct {
+    Points before;
+    double slope;
+  } rows[] = {{{{13, 1.36}}, 0.1},  // three away
+              {{{12, 1.28}}, 0.08},
+              {{{19, 1.84}}, 0.1},
+              {{{20, 1.92}}, 0.08},
+              {{{12, 1.28}, {20, 1.96}}, 0.08},
+              {{{20, 1.96}, {12, 1.28}}, 0.09},
+              {{{12, 1.28}, {21, 2.05}}, 0.09},
+              {{{21, 2.05}, {12, 1.28}}, 0.09},
+              {{{16, 1.2}}, 0.1},   // no further away than itself
+              {{{8, 1.21}}, 0.05},  // at least half
+              {{{8, 0.79}}, 0.1}};  // at most all of what the newest point says
+  for (const auto& row : rows) {
+    Points points = row.before;
+    points.emplace_back(16, 1.6);
+    const PlaceSpeed speed = fitted_speed(points);
+    EXPECT_NEAR(speed.per_image_s, row.slope, 1e-12) << row.before[0].first << ", " << row.before[0].second;
+    EXPECT_NEAR(speed.fixed_s + 16 * speed.per_image_s, 1.6, 1e-12) << "through the newest point";
+  }
+}
+
 }  // namespace
 }  // namespace vitrail

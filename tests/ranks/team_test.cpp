@@ -71,6 +71,24 @@ TEST(Team, SumsOverSamplesAreOfDataParallelRanks) {
   });
 }
 
+// Ranks that all have the same images have nothing to add up; those of other images have, whatever else is
+// cut.
+TEST(Team, SumsOverSamplesOfEveryMesh) {
+  const struct {
+    MeshConfig mesh;
+    double wanted;
+  } rows[] = {{{.dp = 1, .tp = 2}, 1}, {{.dp = 1, .tp = 1, .sp = 2}, 1},
+              {{.dp = 1, .pp = 2}, 1}, {{.dp = 2}, 3},
+              {{.dp = 3}, 6},          {{.dp = 2, .pp = 2}, 3}};
+  for (const auto& row : rows)
+    on_ranks(row.mesh, [&](RankContext& rank, const Team& team) {
+      Numbers numbers = {1.0 + rank.ranks->mesh().coordinate(Axis::kData), 0.5};
+      team.sum_over_samples(numbers);
+      EXPECT_EQ(numbers, (Numbers{row.wanted, 0.5 * rank.ranks->mesh().size(Axis::kData)}))
+          << to_string(rank.ranks->mesh());
+    });
+}
+
 // Ranks have two and one of three rows; numbers of samples travel exactly however large they are.
 TEST(Team, RowsComeInTheOrderOfOneRank) {
   on_ranks({.dp = 2}, [](RankContext&, const Team& team) {

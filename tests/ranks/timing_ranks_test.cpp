@@ -180,5 +180,21 @@ TEST(RankTiming, BreakdownTellsIt) {
   EXPECT_TRUE(lines_of(work / "quiet", "start").empty());
 }
 
+// One update is enough for a table; a run that had ended before has none to tell of.
+TEST(RankTiming, BreakdownOfOneUpdateAndOfNone) {
+  const WorkFolder work;
+  TrainConfig config = timed_config();
+  config.train.breakdown = true;
+  config.train.steps = 1;
+  const Ran one = train(config, work / "run");
+  EXPECT_TRUE(one.noted("1 update of "));
+  EXPECT_TRUE(one.noted("rank  an update"));
+  EXPECT_TRUE(one.noted("loading training images took "));
+  const Ran none = train(config, work / "run", {.resume = ResumeMode::kNewest});
+  EXPECT_TRUE(none.outcome.finished && none.steps.empty());
+  EXPECT_FALSE(none.noted("an update"));
+  EXPECT_TRUE(none.noted("loading training images took "));
+}
+
 }  // namespace
 }  // namespace vitrail::testing

@@ -129,6 +129,29 @@ TEST(DeepSpeedFacts, MeshesHaveRanks) {
   }
 }
 
+// A file that says how large a batch is leaves nothing of it to the config; one that does not leaves all that
+// it does not say.
+TEST(DeepSpeedFacts, AFileWithABatchIsNotMixedWithTheConfigs) {
+  using Triple = std::array<int64_t, 3>;  // batch, micro-batch, accumulation
+  const struct {
+    const char* text;
+    Triple config, wanted;
+  } rows[] = {{R"("train_batch_size": 32)", {8, 4, 2}, {32, 32, 1}},
+              {R"("train_batch_size": 32, "gradient_accumulation_steps": 4)", {8, 4, 2}, {32, 8, 4}},
+              {R"("train_batch_size": 32, "train_micro_batch_size_per_gpu": 8)", {8, 4, 2}, {32, 8, 4}},
+              {R"("train_micro_batch_size_per_gpu": 4)", {24, 2, 3}, {4, 4, 1}},
+              {R"("gradient_accumulation_steps": 2)", {8, 4, 0}, {8, 4, 2}},
+              {R"("gradient_accumulation_steps": 2)", {8, 0, 0}, {8, 4, 2}},
+              {R"("gradient_accumulation_steps": 2)", {0, 3, 0}, {6, 3, 2}},
+              {R"("gradient_clipping": 1)", {8, 2, 0}, {8, 2, 4}}};
+  for (const auto& row : rows) {
+    DeepSpeedBase base = with_batch(row.config[0], 1);
+    base.config.train.micro_batch = row.config[1], base.config.train.accumulation = row.config[2];
+    const RunConfig run = translated(std::string("{") + row.text + "}", base).config.train;
+    EXPECT_EQ((Triple{run.batch, run.micro_batch, run.accumulation}), row.wanted) << row.text;
+  }
+}
+
 // What the config has stays where the file does not speak of it.
 TEST(DeepSpeedFacts, WhatTheConfigHasStays) {
   DeepSpeedBase base = with_batch(0, 1);

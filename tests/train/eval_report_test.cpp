@@ -141,7 +141,12 @@ TEST_F(EvalTexts, WhatWasNotSeenIsNotToldAsAShare) {
   subject.seen = Overlap{.looked_at = 8, .found = 0};
   EXPECT_EQ(eval_text(subject, 3).find("seen in training"), kNone);
   EXPECT_EQ(eval_json(subject).at("seen_in_training"), 0.0);
+  subject.seen = Overlap{.looked_at = 8, .found = 1};
+  EXPECT_NE(squeezed(eval_text(subject, 3)).find("seen in training 12.50 %\n"), kNone);
+  EXPECT_EQ(eval_json(subject).at("seen_in_training"), 0.125);
   subject.seen.reset();
+  EXPECT_EQ(eval_text(subject, 3).find("seen in training"), kNone) << "nothing is known";
+  EXPECT_EQ(eval_page(subject, "").find("seen in training"), kNone);
   EXPECT_FALSE(eval_json(subject).contains("seen_in_training"));
 }
 

@@ -41,9 +41,7 @@ class Evaluate : public testing::Test {
     const Forward forward = [&](std::span<const float>, int64_t count) -> std::span<const float> {
       answers_.clear();
       for (int64_t i = first; i < first + count; ++i)
-        for (float x : i < kCount ? logits_of(i, data_.labels(i).empty() ? 0 : data_.labels(i)[0])
-                                  : std::vector<float>(kClasses, 99.0f))
-          answers_.push_back(x);
+        for (float x : i < kCount ? answer(i) : std::vector<float>(kClasses, 99.0f)) answers_.push_back(x);
       first += count;
       for (size_t i = 0; broken_ && i < answers_.size(); i += kClasses) answers_[i] = std::nanf("");
       return answers_;
@@ -58,10 +56,19 @@ class Evaluate : public testing::Test {
     return evaluate(data_, *loader, forward, options);
   }
 
+  std::vector<float> answer(int64_t sample) const {
+    const int64_t label = data_.labels(sample).empty() ? 0 : data_.labels(sample)[0];
+    if (!tied_) return logits_of(sample, label);
+    std::vector<float> row(kClasses);
+    row[static_cast<size_t>((label + sample % 2) % kClasses)] = 2;
+    return row;
+  }
+
   test::FakeDataset data_;
   LoaderSettings settings_;
   std::vector<float> answers_, other_;
   bool broken_ = false;  // every answer begins with a NaN
+  bool tied_ = false;    // even samples are right, odd ones wrong, all by as much
 };
 
 double softmax_loss(const std::vector<float>& row, size_t label) {
@@ -163,6 +170,24 @@ TEST_F(Evaluate, KeepsTheBestAndTheWorst) {
         static_cast<double>(logits_of(one.sample, one.label)[static_cast<size_t>(one.predicted)]);
     EXPECT_NEAR(one.probability, 1 / (1 + std::exp(-x)), 1e-6);
   }
+}
+
+TEST_F(Evaluate, OfEqualLossesTheFirstSamplesAreKept) {
+  tied_ = true;
+  const auto samples = [](const std::vector<SampleResult>& list) {
+    std::vector<int64_t> numbers;
+    for (const SampleResult& one : list) numbers.push_back(one.sample);
+    return numbers;
+  };
+  using Numbers = std::vector<int64_t>;
+  for (const auto& [kept, best, worst] : {std::tuple{size_t{3}, Numbers{0, 2, 4}, Numbers{1, 3, 5}},
+                                          {size_t{1}, Numbers{0}, Numbers{1}},
+                                          {size_t{0}, Numbers{}, Numbers{}}}) {
+    const EvalResult result = run({.kept = kept});
+    EXPECT_EQ(samples(result.best), best) << kept;
+    EXPECT_EQ(samples(result.worst), worst) << kept;
+  }
+  EXPECT_EQ(run({.kept = 100}).best.size(), 11u) << "there are no more";
 }
 
 TEST_F(Evaluate, ASecondModelIsComparedRowByRow) {

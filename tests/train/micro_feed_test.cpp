@@ -116,6 +116,43 @@ TEST(MicroFeed, TheLossIsThatOfEveryMicroBatchOfAnUpdate) {
   EXPECT_NEAR(fed.step().take_loss(), wanted, 1e-14 * wanted);
 }
 
+// Random numbers go by the place of an image in the whole batch, whichever micro-batch it comes in.
+TEST(MicroFeed, AMicroBatchKnowsItsPlace) {
+  TrainConfig config = feed_config(OnDevice::kOff);
+  config.train.batch = 12, config.train.seed = 7;
+  FedStep fed(config, false);
+  for (const int64_t step : {0, 5})
+    for (const int64_t micro : {0, 1, 2}) {
+      SCOPED_TRACE(strf("micro-batch %d of step %d", static_cast<int>(micro), static_cast<int>(step)));
+      int shown = 0;
+      fed.feed().show_next([&](const MicroBatch& batch) {
+        ++shown;
+        EXPECT_EQ(batch.seed, 7);
+        EXPECT_EQ(batch.step, step);
+        EXPECT_EQ(batch.position, 4 * micro);
+        EXPECT_EQ(batch.last, micro == 2);
+        EXPECT_EQ(std::vector<float>(batch.weights.begin(), batch.weights.end()),
+                  std::vector<float>(4, 1.0f / 12));
+        EXPECT_EQ(batch.images.size(), 4u * 3 * 8 * 8);
+        EXPECT_EQ(batch.targets.size(), 4u * 4);
+      });
+      fed.feed().run(step, micro);
+      EXPECT_EQ(shown, 1);
+    }
+}
+
+// Dropout by place: what an update learns does not depend on how its batch is cut.
+TEST(MicroFeed, DropoutOfABatchIsThatOfItsMicroBatches) {
+  TrainConfig config = tiny_config(3);
+  config.train.dropout = 0.2, config.train.drop_path = 0.2;
+  config.train.micro_batch = 8;
+  const std::vector<double> whole = losses_of(config);
+  for (const int64_t micro : {4, 2}) {
+    config.train.micro_batch = micro;
+    EXPECT_LT(worst_share(losses_of(config), whole), 1e-5) << micro;
+  }
+}
+
 // A loader writes over a batch while the device may still fetch it.
 TEST(MicroFeed, ABatchIsOnTheDeviceBeforeTheNextIsAskedFor) {
   FedStep fed(feed_config(OnDevice::kImages), true);

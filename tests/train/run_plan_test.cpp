@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include "telemetry/format.h"
+#include "thrown.h"
 #include "train/helpers/stepped.h"
 #include "train/helpers/tiny_run.h"
 #include "train/offload_time.h"
@@ -88,6 +89,47 @@ TEST(RunPlan, DataThatIsNotThereIsAssumed) {
   const RunPlan gone(config, {}, cpu_backend(), device);
   EXPECT_FALSE(gone.knows_data());
   EXPECT_NE(gone.notes().at(0).find("/nowhere/at/all"), std::string::npos);
+}
+
+// Where the number of images is not known, the dataset is not taken for one that fits a GPU.
+TEST(RunPlan, ADatasetOfUnknownSizeIsNotKeptOnTheGpu) {
+  DeviceInfo gpu = planned_cuda_device("a GPU", 90, 132);
+  gpu.memory_bytes = size_t{80} << 30;
+  const struct {
+    OnDevice asked;
+    ImageForm known, assumed, on_cpu;
+  } rows[] = {{OnDevice::kAuto, ImageForm::kStored, ImageForm::kPixels, ImageForm::kFloats},
+              {OnDevice::kImages, ImageForm::kPixels, ImageForm::kPixels, ImageForm::kPixels},
+              {OnDevice::kDataset, ImageForm::kStored, ImageForm::kStored, ImageForm::kStored},
+              {OnDevice::kOff, ImageForm::kFloats, ImageForm::kFloats, ImageForm::kFloats}};
+  for (const auto& row : rows) {
+    SCOPED_TRACE(enum_name(row.asked));
+    TrainConfig config = tiny_config(1);
+    config.augment.crop = CropKind::kPad;
+    config.loader.on_device = row.asked;
+    EXPECT_EQ(RunPlan(config, {}, cuda_backend(), gpu).setup().step.images, row.known);
+    EXPECT_EQ(RunPlan(config, 4, cuda_backend(), gpu).setup().step.images, row.assumed);
+    EXPECT_EQ(RunPlan(config, 4, cpu_backend(), planned_cpu_device(1, "avx2")).setup().step.images,
+              row.on_cpu);
+  }
+}
+
+TEST(RunPlan, EveryStageTrainsSomething) {
+  TrainConfig config = pipeline(2, 1, 4);
+  const DeviceInfo device = planned_cpu_device(1, "avx2");
+  const auto refused = [&](const std::vector<std::string>& freeze) {
+    config.params.freeze = freeze;
+    return thrown_by([&] { RunPlan(config, {}, cpu_backend(), device); });
+  };
+  const auto text = [](int stage) {
+    return strf(
+        "config: stage %d of mesh.pp 2 holds no parameter that is trained: a pipeline trains some in every "
+        "stage",
+        stage);
+  };
+  EXPECT_EQ(refused({"*", "!head.*"}), text(0));
+  EXPECT_EQ(refused({"*", "!blocks.1.norm1.bias"}), text(1));
+  EXPECT_EQ(refused({"*", "!blocks.1.norm1.bias", "!head.bias"}), "nothing");
 }
 
 TEST(RunPlan, AccumulationMultipliesTheWorkOfAMicroBatch) {

@@ -196,6 +196,52 @@ TEST(RunNotes, WhatIsTrainedOfAllIsCounted) {
   EXPECT_EQ(notes_of([](TrainConfig&) {}, 1).find("trains "), std::string::npos);
 }
 
+TEST(RunNotes, WhatAModelStartsFromIsNamed) {
+  const WorkFolder work;
+  train(tiny_config(1), work / "first");
+  TrainConfig config = tiny_config(1);
+  config.model.init = work / "first/best";
+  using Notes = std::vector<std::string>;
+  EXPECT_EQ(set_up(config).model->notes, Notes{"starts from " + (work / "first/best")});
+  config.data.train = "synthetic:3x8x8x5x40";
+  EXPECT_EQ(set_up(config).model->notes, (Notes{"starts from " + (work / "first/best"),
+                                                "head replaced: 4 classes of the file, 5 of the data"}));
+  config.data.train = "synthetic:3x8x8x4x40", config.data.class_names = {"a", "b", "c", "d"};
+  EXPECT_EQ(set_up(config).model->notes,
+            (Notes{"starts from " + (work / "first/best"),
+                   "head replaced: the file's classes have other names than the data's"}));
+  EXPECT_EQ(set_up(tiny_config(1)).model->notes, Notes());
+  set_model(config, "width", [](VitConfig& m) { m.width = 32; });
+  const Error error = error_of([&] { set_up(config); });
+  EXPECT_EQ(error.kind(), ErrorKind::kConfig);
+  EXPECT_EQ(error.message(), "model.width cannot differ from that of model.init");
+  EXPECT_EQ(error.hint(), "leave it out, or start from scratch without model.init");
+}
+
+// Another micro-batch than the run's own bounds the batches of its evaluations, too.
+TEST(StepOfARun, LoadersHoldTheBatchesOfBoth) {
+  TrainConfig config = tiny_config(1);
+  config.train.batch = 24, config.train.micro_batch = 12, config.train.eval_batch = 5;
+  const RunSetup setup = set_up(config);
+  const auto bytes = [&](int64_t trained, int64_t evaluated) {
+    LoaderSettings train = setup.loader_settings(Purpose::kTrain),
+                   eval = setup.loader_settings(Purpose::kEval);
+    train.micro_batch = trained, eval.micro_batch = evaluated;
+    return Loader::staging_bytes(train) + (evaluated > 0 ? Loader::staging_bytes(eval) : 0);
+  };
+  EXPECT_LT(bytes(6, 5), bytes(12, 5));
+  EXPECT_EQ(setup.loader_bytes(), bytes(12, 5));
+  for (const auto& [micro, evaluated] : {std::pair{12, 5}, {24, 5}, {6, 5}, {5, 5}, {4, 4}, {1, 1}})
+    EXPECT_EQ(setup.loader_bytes(micro), bytes(micro, evaluated)) << micro;
+  config.train.micro_batch = 4;
+  const RunSetup small = set_up(config);
+  EXPECT_EQ(small.loader_bytes(), bytes(4, 5)) << "its own evaluations keep their batch";
+  RunSetup alone = set_up(config);
+  alone.data.val.reset();
+  EXPECT_EQ(alone.loader_bytes(), bytes(4, 0));
+  EXPECT_EQ(alone.loader_bytes(2), bytes(2, 0));
+}
+
 TEST(RunNotes, APipelineRunsOnCpus) {
   TrainConfig config = tiny_config(1);
   EXPECT_NO_THROW(set_up(config));

@@ -1,6 +1,7 @@
 // Sentences of runs and evaluations, with the numbers that they name.
 #include <gtest/gtest.h>
 
+#include "thrown.h"
 #include "train/config_io.h"
 #include "train/eval_data.h"
 #include "train/helpers/stepped.h"
@@ -26,6 +27,34 @@ TEST(ToldRuns, WhereARunBegins) {
   const Error error = train_error(ran, tiny_config(4), work / "run", {.resume = ResumeMode::kNewest});
   EXPECT_EQ(error.kind(), ErrorKind::kData);
   EXPECT_EQ(error.message(), (work / "run") + " holds a run's log and best/ but no checkpoint");
+}
+
+// A run that has learned something is not begun anew in its own folder without a word.
+TEST(ToldRuns, ALogAndABestModelWithoutACheckpoint) {
+  const std::string begun = R"({"kind":"event","step":0,"what":"note"})"
+                            "\n",
+                    learned = begun + R"({"kind":"train","step":1,"loss":2})"
+                                      "\n";
+  const struct {
+    const char* name;
+    const std::string log;
+    bool best, refused;
+  } rows[] = {{"nothing", "", false, false},      {"best", "", true, false},
+              {"begun", begun, false, false},     {"begun and best", begun, true, false},
+              {"learned", learned, false, false}, {"learned and best", learned, true, true}};
+  const WorkFolder work;
+  for (const auto& row : rows) {
+    const RunFiles files(work / row.name);
+    std::filesystem::create_directories(files.folder());
+    if (!row.log.empty()) write_file(files.metrics(), row.log);
+    if (row.best) std::filesystem::create_directories(files.best());
+    EXPECT_EQ(thrown_by([&] { refuse_without_checkpoint(files); }),
+              row.refused ? "data: " + files.folder() +
+                                " holds a run's log and best/ but no checkpoint | without one it can only "
+                                "begin again: name another folder, or remove this one first"
+                          : "nothing")
+        << row.name;
+  }
 }
 
 TEST(ToldRuns, WhyACheckpointIsNotTaken) {
@@ -184,6 +213,15 @@ TEST_F(ToldEvaluation, WhatIsNotKnownIsSaid) {
   EXPECT_EQ(said_, std::vector<std::string>{
                        "whether the model has learned from these images is not known: nothing beside "
                        "it says what it was trained on"});
+}
+
+// The run's own data is what its config names; without one the folder is told, and no other is looked for.
+TEST_F(ToldEvaluation, ARunWithoutItsConfigDoesNotKnowItsData) {
+  std::filesystem::remove(run_ + "/config.json");
+  const Error error = error_of([&] { open(run_, "", ""); });
+  EXPECT_EQ(error.kind(), ErrorKind::kConfig);
+  EXPECT_NE(error.message().find(run_ + "/config.json"), kNone) << error.message();
+  EXPECT_EQ(error.hint(), "check the path of the config");
 }
 
 // With a mark of each of its few training images a model alone answers for other images, too.

@@ -155,7 +155,10 @@ TEST(LearnedFrom, IsReadBackAsItWasWritten) {
   other = *read, other.contents[0] = other.contents[0] == '0' ? '1' : '0';
   EXPECT_FALSE(is_same(other, *data));
   config.val = "synthetic:3x8x8x4x30";
-  EXPECT_FALSE(learned_from(config, *data).split);
+  const LearnedFrom apart = learned_from(config, *data);
+  EXPECT_FALSE(apart.split);
+  EXPECT_EQ(apart.division.train, "");
+  EXPECT_EQ(apart.division.val, "") << "nor any other";
 }
 
 TEST(LearnedFrom, FactsThatAreNoneAreNone) {

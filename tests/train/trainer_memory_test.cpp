@@ -5,6 +5,7 @@
 #include <regex>
 #include <set>
 
+#include "data/decode.h"
 #include "models/zoo.h"
 #include "train/helpers/planned_memory.h"
 
@@ -144,6 +145,36 @@ TEST(Memory, ImagesBeingDecodedCountAndFewerWorkersAreAdvised) {
     EXPECT_NE(error.message().find("is left under a limit"), std::string::npos) << error.message();
     EXPECT_NE(error.message().find(kDecodingRow), std::string::npos) << error.message();
     EXPECT_NE(error.hint().find("fewer loader.workers"), std::string::npos) << error.hint();
+  }
+}
+
+// Images that are stored as pixels need no decoding, and the table of a run's memory has no row for it.
+TEST(Memory, OnlyWhatIsDecodedHasARow) {
+  const WorkFolder work;
+  for (const char* name : {"a", "b"})
+    for (int i = 0; i < 8; ++i) {
+      std::filesystem::create_directories(work / (std::string("data/train/") + name));
+      write_png(work / strf("data/train/%s/%d.png", name, i), Image::blank(8, 8, 3));
+    }
+  for (const bool files : {false, true}) {
+    TrainConfig config = tiny_config(1);
+    if (files) config.data.train = "folder:" + (work / "data");
+    const size_t decoding = set_up(config).decoding_bytes;
+    EXPECT_EQ(decoding > 0, files);
+    DeviceInfo device = cpu_device(1);
+    device.memory_bytes = 1024;
+    RankContext rank(device);
+    std::string said;
+    try {
+      Trainer(config, {work / "run", ResumeMode::kFresh, ""}, cpu_backend(), rank, {});
+      ADD_FAILURE() << "a kilobyte was enough";
+    } catch (const Error& error) {
+      EXPECT_EQ(error.kind(), ErrorKind::kMemory) << error.what();
+      said = error.message();
+    }
+    EXPECT_NE(said.find("; 1.00 KiB is all that " + device.name + " has\n"), std::string::npos) << said;
+    EXPECT_NE(said.find("batches being loaded"), std::string::npos) << said;
+    EXPECT_EQ(said.find(kDecodingRow) != std::string::npos, files) << said;
   }
 }
 

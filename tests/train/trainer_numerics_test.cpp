@@ -51,6 +51,30 @@ TEST(Numerics, GoesBackTwiceThenGivesUp) {
   expect_finite(work / "run");
 }
 
+// A run that is stopped among skipped updates counts on when it is resumed; once it has gone back it begins
+// to count anew, though the checkpoint it went back to had counted.
+TEST(Numerics, GoingBackBeginsToCountAnew) {
+  const WorkFolder work;
+  const TrainConfig config = exploding_config(40, work / "run");
+  const Ran stopped = train(config, work / "run", {.resume = ResumeMode::kNewest, .stop_after = kGood + 3});
+  EXPECT_EQ(stopped.events_of("skipped_update"), 2);
+  Ran ran;
+  const Error error = train_error(ran, config, work / "run", {.resume = ResumeMode::kNewest});
+  EXPECT_EQ(error.kind(), ErrorKind::kNumerics) << error.what();
+  std::vector<std::string> told;
+  for (const RunEvent& event : ran.events)
+    if (event.what == "skipped_update")
+      told.push_back(event.text.substr(event.text.find('(')));
+    else if (event.what == "rollback")
+      told.emplace_back("back");
+  EXPECT_EQ(told,
+            (std::vector<std::string>{"(3 in a row)", "back", "(1 in a row)", "(2 in a row)", "(3 in a row)",
+                                      "back", "(1 in a row)", "(2 in a row)", "(3 in a row)"}));
+  EXPECT_TRUE(ran.told("rollback",
+                       "3 updates in a row had NaN or Inf: back to step 9 at 0.5 times the "
+                       "learning rate"));
+}
+
 TEST(Numerics, SkippedUpdatesAreCountedAndLeaveTheWeights) {
   const WorkFolder work;
   TrainConfig config = exploding_config(10, work / "run");

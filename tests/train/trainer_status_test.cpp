@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <thread>
 
 #include "train/helpers/tiny_run.h"
 #include "train/run_setup.h"
@@ -72,17 +73,49 @@ TEST(Status, WhereThereIsAnAverageItsResultsDecide) {
 TEST(Status, TheClockAloneMakesASaveDue) {
   const WorkFolder work;
   TrainConfig config = tiny_config(3);
-  config.train.save_every = 0;
-  for (const double minutes : {1e-9, 1e6}) {
+  for (const double minutes : {0.0, 1e-9, 2.0, 1e6}) {
     config.train.save_minutes = minutes;
+    config.train.save_every = minutes > 0 ? 0 : 1000;  // one of the two is needed
     bool saved = false;
-    const std::string folder = work / std::to_string(minutes);
+    const std::string folder = work / strf("%g", minutes);
     train(config, folder, {.step = [&](const TrainStatus& status) {
+            // Two minutes are not over after a twentieth of a second.
+            if (status.step == 1) std::this_thread::sleep_for(std::chrono::milliseconds(50));
             const std::vector<int64_t> steps = CheckpointStore(folder).steps();
             if (status.step == 3) saved = std::find(steps.begin(), steps.end(), 2) != steps.end();
           }});
     EXPECT_EQ(saved, minutes == 1e-9) << minutes;
   }
+}
+
+// What a watch sees of a rank: each phase as it begins, with the step that is being made.
+TEST(Status, AWatchSeesEveryPhase) {
+  const WorkFolder work;
+  Pulse pulse;
+  std::vector<std::string> entered;
+  pulse.on_enter = [&](RankPhase phase, int64_t step) {
+    entered.push_back(strf("%s %d", to_string(phase), static_cast<int>(step)));
+  };
+  std::vector<RunEvent> events;
+  TrainHooks hooks;
+  hooks.step = [&](const TrainStatus& status) {
+    EXPECT_EQ(pulse.state().updates, status.step);
+    if (status.step == 1) pulse.bring_news("rank 1 was silent");
+  };
+  hooks.event = [&](const RunEvent& event) { events.push_back(event); };
+  RankContext rank(cpu_device(1));
+  rank.pulse = &pulse;
+  Trainer(tiny_config(2), {work / "run", ResumeMode::kFresh, ""}, cpu_backend(), rank, hooks).run();
+  EXPECT_EQ(entered, (std::vector<std::string>{"save 0", "init 0", "forward 1", "update 1", "forward 2",
+                                               "update 2", "evaluation 2", "save 2", "evaluation 2",
+                                               "update 2", "save 2", "update 2"}));
+  EXPECT_EQ(pulse.state().step, 2);
+  std::vector<std::string> news;
+  for (const RunEvent& event : events)
+    if (event.what == "slow_rank")
+      news.push_back(strf("%s, step %d", event.text.c_str(), static_cast<int>(event.step)));
+  EXPECT_EQ(news, std::vector<std::string>{"rank 1 was silent, step 2"})
+      << "the log has it with the next update";
 }
 
 bool notes(const TrainConfig& config, const std::string& part) {

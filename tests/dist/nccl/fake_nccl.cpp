@@ -64,9 +64,12 @@ State& state() {
   return one;
 }
 
-bool cued(const char* what) {
+// A cue may end with " in detail": then the library says more about its error.
+constexpr const char* kInDetail = " in detail";
+
+bool cued(const std::string& what) {
   const std::lock_guard lock(state().mutex);
-  return state().cue == what;
+  return state().cue == what || state().cue == what + kInDetail;
 }
 
 // Waits for all ranks of a meeting; false when the communicator was aborted meanwhile.
@@ -179,7 +182,8 @@ FAKE const char* ncclGetErrorString(int) {
   return "a made-up error";
 }
 FAKE const char* ncclGetLastError(void*) {
-  return "";
+  const std::lock_guard lock(state().mutex);
+  return state().cue.ends_with(kInDetail) ? "a cable is loose" : "";
 }
 FAKE int ncclGetUniqueId(Id* id) {
   const std::lock_guard lock(state().mutex);

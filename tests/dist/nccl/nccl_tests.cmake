@@ -3,7 +3,8 @@
 foreach(fake fake_nccl old_nccl)
   add_library(${fake} MODULE ${CMAKE_CURRENT_SOURCE_DIR}/dist/nccl/fake_nccl.cpp)
   target_link_libraries(${fake} PRIVATE vt_dist)
-  target_link_options(${fake} PRIVATE LINKER:--exclude-libs,ALL LINKER:--no-undefined)
+  # A name of its own, as NCCL has one, by which the loader knows it once it is open.
+  target_link_options(${fake} PRIVATE LINKER:--exclude-libs,ALL LINKER:--no-undefined LINKER:-soname,lib${fake}.so)
   set_target_properties(${fake} PROPERTIES CXX_VISIBILITY_PRESET hidden LIBRARY_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR}/fake)
 endforeach()
 target_compile_definitions(old_nccl PRIVATE FAKE_VERSION=21005)
