@@ -15,7 +15,7 @@ namespace vitrail {
 namespace {
 
 const std::string kGoldens = VT_SOURCE_DIR "/tests/golden/models/";
-const std::string kCoffee = VT_SOURCE_DIR "/examples/images/coffee.png";
+const std::string kSmall = VT_SOURCE_DIR "/tests/golden/images/grey.jpg";
 
 struct ToldFile {
   std::vector<std::string> lines, maps;
@@ -29,7 +29,7 @@ ToldFile explained(const std::string& path, const char* method, int64_t layer) {
   FileExplainer explainer(*model, {.threads = 1},
                           attention_request(method, layer, model->card().config, "--layer"), method, false);
   std::string note;
-  const ExplainedFile found = explainer.explain(kCoffee, out, note);
+  const ExplainedFile found = explainer.explain(kSmall, out, note);
   EXPECT_EQ(note, "");
   ToldFile told{.json = Json::parse(found.json.dump())};
   std::istringstream text(found.text);
@@ -67,7 +67,7 @@ TEST(ExplainFiles, EachMethodInItsWords) {
       EXPECT_EQ(told.json["layer"], row.layer);
     }
     EXPECT_EQ(told.json["top"].size(), 3u);
-    EXPECT_EQ(told.json["image"], kCoffee);
+    EXPECT_EQ(told.json["image"], kSmall);
     EXPECT_FALSE(told.json.contains("settings")) << "those are in the file";
     EXPECT_EQ(told.written["settings"]["method"], row.method);
     EXPECT_EQ(told.written["settings"].contains("layer"), one_block);

@@ -76,18 +76,14 @@ TEST_F(PublicTrain, TellsOfStepsEvaluationsAndCheckpoints) {
 
 // The best result of a run that got nothing right is 0.
 TEST_F(PublicTrain, TheBestResultMayBeNothingRight) {
-  const auto config = [](const char* data) {
-    return std::string(
-               R"({"model": {"image_height": 16, "image_width": 16, "patch": 8, "width": 32, "depth": 1, "heads": 2,
-                   "mlp": 64}, "optim": {"lr": 1e-9}, "train": {"batch": 16, "steps": 1, "tensorboard": false}, "data": )") +
-           data + "}";
-  };
+  const std::string config = R"({
+    "model": {"image_height": 16, "image_width": 16, "patch": 8, "width": 32, "depth": 1, "heads": 2, "mlp": 64},
+    "data": {"train": "synthetic:3x16x16x50x64", "val": "synthetic:3x16x16x50x4"},
+    "optim": {"lr": 1e-9}, "train": {"batch": 16, "steps": 1, "tensorboard": false}})";
   std::vector<std::optional<double>> top1;
   vitrail::TrainCallbacks callbacks;
   callbacks.on_eval = [&](const vitrail::EvalReport& eval) { top1.push_back(eval.top1); };
-  const auto wrong =
-      vitrail::train(config(R"({"train": "synthetic:3x16x16x50x64", "val": "synthetic:3x16x16x50x4"})"),
-                     {.folder = folder("wrong"), .threads = 1}, callbacks);
+  const auto wrong = vitrail::train(config, {.folder = folder("wrong"), .threads = 1}, callbacks);
   ASSERT_EQ(top1, std::vector<std::optional<double>>{0.0})
       << "a model that learned nothing guesses none of four in fifty";
   ASSERT_TRUE(wrong.best);

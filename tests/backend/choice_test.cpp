@@ -4,16 +4,13 @@
 
 #include "backend/cpu/host/levels.h"
 #include "backend/cpu/kernels.h"
-#include "backend/cpu/launch.h"
 #include "backend/ref/kernels.h"
 #include "ops/attention.h"
 #include "ops/bias.h"
 #include "ops/elementwise.h"
 #include "ops/fused.h"
 #include "ops/gelu.h"
-#include "ops/layernorm.h"
 #include "ops/linear.h"
-#include "ops/patch_embed.h"
 #include "ops/persistent.h"
 
 namespace vitrail {
@@ -220,115 +217,6 @@ TEST(Choice, KernelsOfGemmsInTheOrderTheyAreTried) {
       {{std::make_shared<LinearOp>(), {0, 1}}, {std::make_shared<BiasOp>(), {made_by(0), 2}}});
   EXPECT_EQ(names_in(*cpu_backend().find("linear")), alone);
   EXPECT_EQ(names_in(*cpu_backend().find(row_name(biased))), fused);
-}
-
-struct DeclinedRow {
-  std::string says;
-  Kernel kernel;
-  OpPtr op;
-  std::vector<TensorDesc> ins, outs;
-};
-
-template <typename T, typename... Args>
-OpPtr op_of(Args... args) {
-  return std::make_shared<T>(args...);
-}
-OpPtr fused_of(std::vector<FusedOp::Member> members) {
-  return std::make_shared<FusedOp>(std::move(members));
-}
-
-// What each kernel of fused nodes leaves to others, and why.
-TEST(Choice, DeclinedNodesAreToldApart) {
-  const Dim b('B', 6), n('N', 5), d('D', 32), f('F', 4), t('T', 3), h('H', 2), e('E', 16);
-  const DType f32 = DType::kF32, low = DType::kBF16;
-  const TensorDesc x{f32, {b, d}}, dy{f32, {b, f}}, dw{f32, {f, d}}, row{f32, {f}};
-  const TensorDesc tokens{f32, {b, n, d}}, qkv{f32, {t, h, e, d}}, qkv_row{f32, {t, h, e}},
-      attended{f32, {b, h, e}}, images{f32, {b, {'C', 3}, {'Y', 8}, {'X', 8}}},
-      patches{f32, {{'D', 96}, {'C', 3}, {'P', 4}, {'Q', 4}}};
-  const TensorDesc low_x{low, {b, d}}, low_w{low, {f, d}}, low_y{low, {b, f}};
-  const OpPtr first = op_of<AttentionOp>(QueryScope::kClassToken);
-  const FusedOp::Member gemm{op_of<LinearOp>(), {0, 1}}, bias{op_of<BiasOp>(), {made_by(0), 2}},
-      sum{op_of<LinearDwOp>(), {0, 1}}, add{op_of<AccumulateOp>(), {2, made_by(0)}},
-      asked{first, {made_by(0)}};
-  const std::string not_a_sum = "not a parameter's gradient added to its sum",
-                    no_query = "no attention of one token";
-  const DeclinedRow rows[] = {
-      {"", cpu::chunked_sum(), op_of<LinearDwOp>(), {x, dy}, {dw}},
-      {"", cpu::chunked_sum(), fused_of({sum, add}), {x, dy, dw}, {}},
-      {not_a_sum, cpu::chunked_sum(), fused_of({sum, add, {op_of<TanhOp>(), {0}}}), {x, dy, dw}, {x}},
-      {not_a_sum, cpu::chunked_sum(), fused_of({sum, {op_of<TanhOp>(), {made_by(0)}}}), {x, dy}, {dw}},
-      {not_a_sum,
-       cpu::chunked_sum(),
-       fused_of({sum, {op_of<AccumulateOp>(), {made_by(0), 2}}}),
-       {x, dy, dw},
-       {}},
-      {not_a_sum, cpu::chunked_sum(), fused_of({gemm, add}), {x, dw, dy}, {}},
-      {"", cpu::first_token_attention(), fused_of({gemm, asked}), {tokens, qkv}, {attended}},
-      {no_query, cpu::first_token_attention(), fused_of({gemm, bias}), {x, dw, row}, {dy}},
-      {no_query,
-       cpu::first_token_attention(),
-       fused_of({gemm, {op_of<AttentionOp>(), {made_by(0)}}}),
-       {tokens, qkv},
-       {attended}},
-      {no_query,
-       cpu::first_token_attention(),
-       fused_of({{op_of<PatchEmbedOp>(), {0, 1}}, asked}),
-       {images, patches},
-       {attended}},
-      {"the bias does not cover the GEMM's outputs",
-       cpu::first_token_attention(),
-       fused_of({gemm, bias, {first, {made_by(1)}}}),
-       {tokens, qkv, row},
-       {attended}},
-      {"computes in f32, not bf16",
-       cpu::first_token_attention(),
-       fused_of({{op_of<LinearOp>(Arithmetic::kBF16), {0, 1}}, asked}),
-       {tokens, qkv},
-       {attended}},
-      {"", cpu::bf16_tensor_gemm(), op_of<LinearOp>(), {low_x, low_w}, {low_y}},
-      {"does not write f32", cpu::bf16_tensor_gemm(), op_of<LinearOp>(), {low_x, low_w}, {dy}},
-      {"",
-       cpu::bf16_tensor_gemm(),
-       fused_of({gemm, {op_of<AddOp>(), {2, made_by(0)}}}),
-       {low_x, low_w, dy},
-       {dy}},
-      {"does not write bf16",
-       cpu::bf16_tensor_gemm(),
-       fused_of({gemm, {op_of<AddOp>(), {2, made_by(0)}}}),
-       {low_x, low_w, dy},
-       {low_y}},
-      {"takes bias and residual in f32",
-       cpu::bf16_tensor_gemm(),
-       fused_of({gemm, bias}),
-       {low_x, low_w, {low, {f}}},
-       {low_y}},
-      {"the bias does not cover the GEMM's outputs",
-       cpu::bf16_tensor_gemm(),
-       fused_of({gemm, bias}),
-       {low_x, low_w, {f32, {d}}},
-       {low_y}},
-      {"takes row-major bf16 only, not f32[B6 D32]",
-       cpu::bf16_tensor_gemm(),
-       op_of<LinearOp>(),
-       {x, low_w},
-       {low_y}},
-      {"does not write f32", cpu::bf16_tensor_input_grad(), op_of<LinearDxOp>(), {low_y, low_w}, {x}},
-      {"there is no 16-bit float to widen", cpu::widened(), fused_of({gemm, bias}), {x, dw, row}, {dy}},
-      {"its members round to 16 bits in between",
-       cpu::widened(),
-       fused_of({gemm, bias}),
-       {low_x, low_w, {low, {f}}},
-       {low_y}},
-      {"", cpu::widened(), fused_of({gemm}), {low_x, low_w}, {low_y}},
-      {"", cpu::widened(), op_of<LinearOp>(), {low_x, low_w}, {low_y}}};
-  const DeviceInfo device = planned_cpu_device(1, "amx", 1 << 30);
-  for (const DeclinedRow& one : rows)
-    EXPECT_EQ(one.kernel.declines({*one.op, one.ins, one.outs}, device), one.says)
-        << "row " << &one - rows << ", " << one.kernel.name;
-  const DeviceInfo without = planned_cpu_device(1, "avx2", 1 << 30);
-  const std::vector<TensorDesc> ins = {low_x, low_w}, outs = {low_y};
-  EXPECT_EQ(cpu::bf16_tensor_gemm().declines({*op_of<LinearOp>(), ins, outs}, without),
-            "this instruction set has no bf16 GEMMs");
 }
 
 TEST(CpuDevice, PlansForProcessorsThatAreNotHere) {
