@@ -2,8 +2,13 @@
 
 #include <gtest/gtest.h>
 
+#include "backend/cpu/kernels.h"
+#include "backend/cuda/kernels.h"
+#include "backend/wrapped_device.h"
 #include "golden_cases.h"
+#include "models/vit_params.h"
 #include "models/zoo.h"
+#include "runtime/rank_context.h"
 
 namespace vitrail {
 namespace {
@@ -185,6 +190,63 @@ TEST(Engine, WhatTheCallerHoldsBesideItCounts) {
     EXPECT_NE(error.message().find("images being decoded 1073741824.0 MiB"), std::string::npos)
         << error.message();
     EXPECT_EQ(error.hint().find("batch "), std::string::npos) << "no batch makes room for them";
+  }
+}
+
+// A device that records, and does the work all the same; its replays do nothing.
+class ReplayingDevice : public WrappedDevice {
+ public:
+  bool records() const override { return true; }
+  std::unique_ptr<Recording> end_recording() override { return std::make_unique<Nothing>(); }
+
+ private:
+  struct Nothing : Recording {
+    void replay() override {}
+  };
+};
+
+// What is replayed has no times of its nodes, unless they are asked for.
+TEST(Engine, NodesOfARecordingAreTimedWhereThatIsWanted) {
+  RankContext rank(cpu_device(1), std::make_unique<ReplayingDevice>());
+  Engine engine(tiny(), {.rank = &rank});
+  const std::vector<float> images = golden::images(tiny(), 1);
+  const auto runs_after = [&](int runs) {
+    for (int i = 0; i < runs; ++i) engine.run(images, 1);
+    return engine.executor().times()[0].runs;
+  };
+  EXPECT_EQ(runs_after(3), 0);
+  EXPECT_TRUE(engine.executor().is_recorded());
+  engine.time_nodes(true);
+  EXPECT_EQ(runs_after(2), 2);
+  engine.time_nodes(false);
+  EXPECT_EQ(runs_after(2), 2);
+  engine.time_nodes(true);
+  engine.reset_times();
+  EXPECT_EQ(runs_after(1), 1);
+  Engine here(tiny(), {.threads = 1});
+  here.time_nodes(false);
+  here.run(images, 1);
+  EXPECT_EQ(here.executor().times()[0].runs, 1) << "on a processor times cost nothing";
+}
+
+// Inference keeps weights and biases of GEMMs in the type that it computes in, and nothing of them in
+// another.
+TEST(Engine, WeightsAreHeldInTheTypeOfTheirGemmsAlone) {
+  const VitConfig config = find_architecture("vit_tiny_patch16_224").config;
+  const DeviceInfo gpu = planned_cuda_device("made up", 90);
+  for (const DType compute : {DType::kF32, DType::kBF16, DType::kF16}) {
+    const ExecutionPlan plan = plan_inference(config, {.backend = "cuda", .compute = compute}, gpu);
+    size_t gemms = 0, persistent = 0;
+    for (const Value& value : plan.program.values) {
+      if (!value.persistent()) continue;
+      ++persistent;
+      const bool norm = value.name.find("norm") != std::string::npos;
+      if (norm || !value.name.starts_with("blocks.")) continue;
+      EXPECT_EQ(value.desc.dtype, compute) << value.name;
+      ++gemms;
+    }
+    EXPECT_EQ(gemms, 12u * 8) << "weights and biases of qkv, proj, fc1 and fc2";
+    EXPECT_EQ(persistent, vit_params(config).size()) << "one of each";
   }
 }
 

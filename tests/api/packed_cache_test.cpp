@@ -3,8 +3,10 @@
 #include <gtest/gtest.h>
 
 #include "api/engine.h"
+#include "api/packed_cache.h"
 #include "backend/cpu/host/levels.h"
 #include "golden_cases.h"
+#include "thrown.h"
 
 namespace vitrail {
 namespace {
@@ -51,6 +53,41 @@ TEST_F(PackedCacheTest, TheSecondStartTakesItAndAnswersTheSame) {
   EXPECT_TRUE(says(start({.threads = 3, .batch = 2}), "packed weights from"))
       << "threads and batch do not matter";
   EXPECT_EQ(files().size(), 1u);
+}
+
+// One sentence says what happened, with the file's whole path.
+TEST_F(PackedCacheTest, SaysWhatHappenedToWhichFile) {
+  write_file((root_ / "a-file").string(), "");
+  const std::string blocked = (root_ / "a-file" / "cache").string();
+  const std::vector<std::string> both = {blocked, (root_ / "cache").string()};
+  const std::string first = start({.cache_folders = both});
+  const std::string file = files().at(0).string();
+  EXPECT_TRUE(first.starts_with("cannot ")) << first;
+  EXPECT_TRUE(first.ends_with("; packed weights written to " + file)) << first;
+  EXPECT_NE(first.find(blocked + "/" + files()[0].filename().string()), std::string::npos) << first;
+  EXPECT_EQ(start({.cache_folders = both}), "packed weights from " + file);
+  fs::remove(file);
+  EXPECT_EQ(start(), "packed weights written to " + file);
+  write_file(file, "");
+  const std::string mended = start();
+  EXPECT_TRUE(mended.starts_with(file + " is not used: ")) << mended;
+  EXPECT_TRUE(mended.ends_with("; packed weights written to " + file)) << mended;
+}
+
+// What holds no parameters, or more than them, is no engine's.
+TEST_F(PackedCacheTest, IsOfParametersAlone) {
+  const auto model = open_model((root_ / "model").string());
+  const ExecutionPlan plan = plan_inference(model->card().config, {.threads = 1});
+  RankContext rank(plan.device);
+  const auto more = std::make_shared<PersistentLayout>(*plan.memory.persistent);
+  more->place({"state", {DType::kF32, {{'D', 5}}}, ValueKind::kState, Category::kOptimizer});
+  for (const auto& layout : {std::make_shared<PersistentLayout>(), more}) {
+    const PersistentStore store(layout, rank);
+    PackedCache cache(*model, plan, {(root_ / "cache").string()});
+    const std::string said = thrown_by([&] { cache.save(store, rank.pool); });
+    EXPECT_TRUE(said.starts_with("internal: ")) << said;
+    EXPECT_NE(said.find("a cache of more than parameters"), std::string::npos) << said;
+  }
 }
 
 TEST_F(PackedCacheTest, ADamagedOneIsReplaced) {

@@ -25,5 +25,44 @@ TEST(Predictor, MoreImagesThanABatchTakesComeInTurns) {
   }
 }
 
+// A batch of which nothing could be read is not computed; of one image that was, all rows are.
+TEST(Predictor, WhatCouldNotBeReadIsNotComputed) {
+  const auto model = open_model(kModel);
+  Predictor predictor(*model, {.batch = 2}, {PredictTask::kLogits});
+  const std::vector<std::string> paths = {"a.png", "b.png", "c.png", "d.png"};
+  const std::vector<float> pixels = golden::images(model->card().config, 2);
+  const auto failed = [](size_t index) { return std::pair(index, Error(ErrorKind::kData, "cut off")); };
+  std::vector<float> rows;
+  const auto none = predictor.run(PredictTask::kLogits,
+                                  {.first = 2,
+                                   .count = 2,
+                                   .of_all = 2,
+                                   .pixels = pixels,
+                                   .failures = {failed(2), failed(3)},
+                                   .notes = {}},
+                                  paths, Remainder::kSmaller, rows);
+  EXPECT_TRUE(rows.empty());
+  EXPECT_EQ(predictor.compute_seconds(), 0);
+  ASSERT_EQ(none.size(), 2u);
+  for (size_t i = 0; i < 2; ++i) {
+    EXPECT_EQ(none[i].index, 2 + i);
+    EXPECT_TRUE(none[i].values.empty());
+    ASSERT_TRUE(none[i].error);
+    EXPECT_EQ(none[i].error->message(), "cut off");
+  }
+  const auto one = predictor.run(
+      PredictTask::kLogits,
+      {.first = 0, .count = 2, .of_all = 2, .pixels = pixels, .failures = {failed(0)}, .notes = {}}, paths,
+      Remainder::kSmaller, rows);
+  ASSERT_EQ(one.size(), 2u);
+  EXPECT_TRUE(one[0].error);
+  EXPECT_TRUE(one[0].values.empty());
+  EXPECT_FALSE(one[1].error);
+  EXPECT_EQ(one[1].values.size(), 5u);
+  EXPECT_EQ(rows.size(), 10u);
+  EXPECT_GT(predictor.compute_seconds(), 0);
+  EXPECT_TRUE(predictor.run(PredictTask::kLogits, ImageBatch{}, paths, Remainder::kSmaller, rows).empty());
+}
+
 }  // namespace
 }  // namespace vitrail

@@ -1,6 +1,7 @@
 // What a careless program does to the public API: every mistake is an exception with its kind, expected and
 // found, and leaves the model as it was.
 #include <gtest/gtest.h>
+#include <sys/mman.h>
 #include <vitrail/vitrail.h>
 
 #include <atomic>
@@ -97,6 +98,21 @@ TEST(PublicHostile, ViewsThatLie) {
   const std::vector<ImageView> two = {ImageView::file(kImage), ImageView::encoded(bytes)};
   expect_error(ErrorKind::kData, "image 1: ", [&] { model.classify(two); });
   EXPECT_EQ(model.classify(kImage).size(), 5u) << "the model goes on";
+}
+
+// A file of exactly the most bytes is read, and found to be none; one byte more is not looked at.
+TEST(PublicHostile, EncodedImagesHaveAMostNumberOfBytes) {
+  constexpr size_t kMost = size_t{256} << 20;
+  // Pages that nobody touches take no memory.
+  void* const memory = ::mmap(nullptr, kMost + 1, PROT_READ, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  ASSERT_NE(memory, MAP_FAILED);
+  const std::span<const uint8_t> bytes(static_cast<const uint8_t*>(memory), kMost + 1);
+  const Model model = Model::load(kModel);
+  expect_error(ErrorKind::kData, "expected a JPEG",
+               [&] { model.logits(ImageView::encoded(bytes.first(kMost))); });
+  expect_error(ErrorKind::kData, "an encoded image of 268435457 bytes: at most 268435456",
+               [&] { model.logits(ImageView::encoded(bytes)); });
+  ::munmap(memory, kMost + 1);
 }
 
 TEST(PublicHostile, EmptyListsAndWordsThatAreNone) {

@@ -3,9 +3,11 @@
 
 #include "api/engine_fit.h"
 #include "base/error.h"
+#include "models/vit_params.h"
 #include "models/zoo.h"
 #include "source_root.h"
 #include "tensor/buffer.h"
+#include "thrown.h"
 #include "vitrail/model.h"
 #include "vitrail/plan.h"
 
@@ -63,6 +65,28 @@ TEST(PublicPlan, KnowsDevicesThatAreNotHere) {
   EXPECT_GT(plan.parameters, 300'000'000);
   EXPECT_TRUE(plan.fits);
   EXPECT_FALSE(plan_inference("vit_large_patch16_224", {.dtype = "bf16", .batch = 65536}, "h200").fits);
+}
+
+// An architecture by name takes the sides that are asked for, and those that no patch fits into are refused.
+TEST(PublicPlan, ArchitecturesTakeAnySides) {
+  const auto planned = [](int64_t height, int64_t width) {
+    return plan_inference("vit_tiny_patch16_224", {.image_height = height, .image_width = width}).parameters;
+  };
+  const auto sized = [](int64_t height, int64_t width) {
+    VitConfig config = find_architecture("vit_tiny_patch16_224").config;
+    config.image_height = height, config.image_width = width;
+    return count_params(config);
+  };
+  EXPECT_EQ(planned(0, 0), sized(224, 224)) << "as it was published";
+  EXPECT_EQ(planned(16, 48), sized(16, 48));
+  EXPECT_EQ(planned(48, 16), sized(48, 16));
+  EXPECT_NE(sized(16, 48), sized(224, 224));
+  EXPECT_EQ(plan_inference("vit_tiny_patch16_224", {.image_size = 64}).parameters, sized(64, 64));
+  for (const auto& [height, width] : {std::pair<int64_t, int64_t>{1, 16}, {16, 1}, {1, 1}, {15, 16}}) {
+    const std::string said = thrown_by([&] { planned(height, width); });
+    EXPECT_TRUE(said.starts_with("config: ")) << said;
+    EXPECT_NE(said.find("is larger than"), std::string::npos) << said;
+  }
 }
 
 TEST(PublicPlan, RefusesWhatIsNotThere) {

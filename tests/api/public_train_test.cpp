@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <filesystem>
+#include <optional>
 #include <stdexcept>
 #include <thread>
 #include <vector>
@@ -73,6 +74,22 @@ TEST_F(PublicTrain, TellsOfStepsEvaluationsAndCheckpoints) {
   EXPECT_EQ(vitrail::Model::load(folder("run")).classes(), 4) << "a run's folder is a model";
 }
 
+// The best result of a run that got nothing right is 0.
+TEST_F(PublicTrain, TheBestResultMayBeNothingRight) {
+  const std::string config = R"({
+    "model": {"image_height": 16, "image_width": 16, "patch": 8, "width": 32, "depth": 1, "heads": 2, "mlp": 64},
+    "data": {"train": "synthetic:3x16x16x50x64", "val": "synthetic:3x16x16x50x4"},
+    "optim": {"lr": 1e-9}, "train": {"batch": 16, "steps": 1, "tensorboard": false}})";
+  std::vector<std::optional<double>> top1;
+  vitrail::TrainCallbacks callbacks;
+  callbacks.on_eval = [&](const vitrail::EvalReport& eval) { top1.push_back(eval.top1); };
+  const auto wrong = vitrail::train(config, {.folder = folder("wrong"), .threads = 1}, callbacks);
+  ASSERT_EQ(top1, std::vector<std::optional<double>>{0.0})
+      << "a model that learned nothing guesses none of four in fifty";
+  ASSERT_TRUE(wrong.best);
+  EXPECT_EQ(*wrong.best, 0);
+}
+
 TEST_F(PublicTrain, AStopInsideACallbackSavesAndGoesOnToTheSameBits) {
   Seen whole, first, second;
   vitrail::train(kConfig, {.folder = folder("whole"), .threads = 1}, watching(whole));
@@ -86,6 +103,7 @@ TEST_F(PublicTrain, AStopInsideACallbackSavesAndGoesOnToTheSameBits) {
       vitrail::train(kConfig, {.folder = folder("cut"), .threads = 1}, callbacks, stop.get_token());
   EXPECT_FALSE(stopped.finished);
   EXPECT_EQ(stopped.step, 3);
+  EXPECT_FALSE(stopped.best) << "before the first evaluation";
   const auto rest = vitrail::train(
       kConfig, {.folder = folder("cut"), .threads = 2, .resume = Resume::kNewest}, watching(second));
   EXPECT_TRUE(rest.finished);

@@ -72,6 +72,8 @@ TEST(EngineSharing, ParametersAndArenasAreThereOnce) {
   const Engine shared = engine.sharing(smaller);
   EXPECT_EQ(Buffer::allocated(Category::kParameters), params);
   EXPECT_EQ(Buffer::allocated(Category::kTransient), arenas);
+  const Engine same = engine.sharing(options);
+  EXPECT_EQ(Buffer::allocated(Category::kTransient), arenas) << "what is just large enough is enough";
   EngineOptions larger = options;
   larger.batch = 64;
   const Engine grown = engine.sharing(larger);

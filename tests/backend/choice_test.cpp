@@ -199,6 +199,26 @@ TEST(Choice, FusedNodesHaveKernelsOfTheirOwn) {
   }
 }
 
+std::vector<std::string> names_in(const std::vector<Kernel>& kernels) {
+  std::vector<std::string> names;
+  for (const Kernel& kernel : kernels) names.emplace_back(kernel.name);
+  return names;
+}
+
+// Fastest first; then what widens 16-bit floats for them, and the reference where it has the op.
+TEST(Choice, KernelsOfGemmsInTheOrderTheyAreTried) {
+  const std::vector<std::string> linear = {"packed gemm",     "gemm by bf16 parts", "int8 gemm", "bf16 gemm",
+                                           "gemm that packs", "onednn tiles",       "bf16 tiles"};
+  std::vector<std::string> alone = linear, fused = linear;
+  alone.insert(alone.end(), {"in f32", "ref"});
+  fused.insert(fused.end(), {"sums by chunks", "bf16 tiles by chunks", "one query by the tokens",
+                             "gemm with gelu slope", "in f32"});
+  const FusedOp biased(
+      {{std::make_shared<LinearOp>(), {0, 1}}, {std::make_shared<BiasOp>(), {made_by(0), 2}}});
+  EXPECT_EQ(names_in(*cpu_backend().find("linear")), alone);
+  EXPECT_EQ(names_in(*cpu_backend().find(row_name(biased))), fused);
+}
+
 TEST(CpuDevice, PlansForProcessorsThatAreNotHere) {
   for (const IsaLevel level : all_isa_levels()) {
     const DeviceInfo device = planned_cpu_device(4, to_string(level), 1 << 30);

@@ -162,6 +162,34 @@ void expect_library_agrees(const GemmLibrary& library, const Case& shape) {
     EXPECT_TRUE(same_bits(one, by_library(library, problem, isa, threads))) << threads;
 }
 
+// A library of plain loops stands in for oneDNN where that is not installed.
+void plain_sgemm(int64_t rows, int64_t cols, int64_t k, const float* a, int64_t lda, const float* w,
+                 float* c) {
+  for (int64_t i = 0; i < rows; ++i)
+    for (int64_t j = 0; j < cols; ++j) {
+      double sum = 0;
+      for (int64_t p = 0; p < k; ++p)
+        sum += static_cast<double>(a[i * lda + p]) * static_cast<double>(w[j * k + p]);
+      c[i * cols + j] = static_cast<float>(sum);
+    }
+}
+
+TEST_P(CpuLinear, ALibrarysTilesAgreeWithDoubleForAnyNumberOfThreads) {
+  expect_library_agrees({.missing = "", .version = "plain loops", .sgemm = plain_sgemm}, GetParam());
+}
+
+TEST(CpuLibrary, OneThatIsMissingIsSaid) {
+  const Problem problem(Case{1, 1, 1});
+  try {
+    by_library({.missing = "it is nowhere", .version = ""}, problem, isa_kernels(best_isa()), 1);
+    FAIL();
+  } catch (const Error& error) {
+    EXPECT_EQ(error.kind(), ErrorKind::kDevice);
+    EXPECT_EQ(error.message(), "it is nowhere");
+    EXPECT_EQ(error.hint(), "install the library or use packed weights");
+  }
+}
+
 TEST_P(CpuLinear, OneDnnAgreesWithDoubleForAnyNumberOfThreads) {
   if (!onednn().missing.empty()) GTEST_SKIP() << onednn().missing;
   expect_library_agrees(onednn(), GetParam());

@@ -7,6 +7,7 @@
 #include <set>
 
 #include "backend/cpu/host/levels.h"
+#include "backend/cpu/norm/norm.h"
 
 namespace vitrail::cpu {
 namespace {
@@ -76,6 +77,40 @@ TEST(CpuTiles, MoreThreadsGetMoreTasks) {
                 many = Tiling::balanced(6, 16, 16, 197, 768, 768).tasks();
   EXPECT_LT(one, many);
   EXPECT_GE(many, 16);
+}
+
+// To start a task costs as much as some thousand steps of a micro-kernel: what is less is not cut.
+TEST(CpuTiles, ALittleWorkIsOneTask) {
+  EXPECT_EQ(Tiling::balanced(6, 16, 1, 1, 1, 1).tasks(), 1);
+  EXPECT_EQ(Tiling::balanced(6, 16, 16, 6, 16, 100000).tasks(), 1) << "a call of the micro-kernel";
+  EXPECT_EQ(Tiling::balanced(6, 16, 1, 12, 32, 8).tasks(), 1);
+  const Tiling small = Tiling::balanced(6, 16, 1, 24, 64, 8);
+  EXPECT_EQ(small.tasks(), 1);
+  EXPECT_EQ(small.rows, 24);
+  EXPECT_EQ(small.cols, 64);
+  EXPECT_GT(Tiling::balanced(6, 16, 1, 24, 64, 4000).tasks(), 1)
+      << "much work is, so that threads end together";
+}
+
+// Two rows of partial sums for every 16384 values of the input, at least one row of it.
+TEST(CpuTiles, ScratchOfALayernormsGradients) {
+  const struct {
+    int64_t rows, width;
+    size_t floats;
+  } cases[] = {{1, 1, 16},
+               {16384, 1, 16},
+               {16385, 1, 16},
+               {32769, 1, 16},
+               {100, 768, 5 * 2 * 768},
+               {21, 768, 2 * 768},
+               {22, 768, 2 * 2 * 768},
+               {3, 20000, 3 * 2 * 20000}};
+  for (const auto& c : cases) {
+    const ScratchNeed need = layernorm_grad_scratch(c.rows, c.width, true);
+    EXPECT_EQ(need.shared_bytes, c.floats * sizeof(float)) << c.rows << " x " << c.width;
+    EXPECT_EQ(need.worker_bytes, 0u);
+    EXPECT_EQ(layernorm_grad_scratch(c.rows, c.width, false).total(4), 0u) << "no parameters, no sums";
+  }
 }
 
 TEST(CpuTiles, RowsAreCutByTheirWidth) {

@@ -65,6 +65,21 @@ TEST(Registry, AHashTellsEveryFactOfATable) {
     EXPECT_NE(hash(key, other), whole);
 }
 
+// FNV-1a of every text with a byte behind it that no text has.
+TEST(Registry, AHashIsTheSameInEveryBuild) {
+  uint64_t wanted = 0xcbf29ce484222325;
+  for (const std::string text :
+       {"linear", "1", "2", "3", "4", "5", "a", "", "linear_dx", "0", "0", "0", "0", "-1", "bc"}) {
+    for (const unsigned char c : text) wanted = (wanted ^ c) * 0x100000001b3;
+    wanted = (wanted ^ 0xff) * 0x100000001b3;
+  }
+  KernelTable table;
+  EXPECT_EQ(table.hash(), 0u) << "of nothing";
+  table.set({{.op = "linear_dx", .m = 0, .n = 0, .k = 0, .threads = 0, .isa = -1}, {"bc"}});
+  table.set({{.op = "linear", .m = 1, .n = 2, .k = 3, .threads = 4, .isa = 5}, {"a", ""}});
+  EXPECT_EQ(table.hash(), wanted) << "rows by their keys, whatever order they came in";
+}
+
 const Dim kRows('B', 4), kIn('D', 8), kOut('F', 16);
 const TensorDesc kX{DType::kF32, {kRows, kIn}}, kW{DType::kF32, {kOut, kIn}}, kRow{DType::kF32, {kOut}},
     kNorm{DType::kF32, {kIn}}, kResidual{DType::kF32, {kRows, kOut}};

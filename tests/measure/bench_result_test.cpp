@@ -65,6 +65,19 @@ TEST(BenchResult, IsToldInMillisecondsAndShares) {
             (std::pair<std::string, std::string>{"foreign", "1.00 KiB of the driver and its libraries"}));
 }
 
+// A peak is known where it is above 0, however small it is.
+TEST(BenchResult, SharesOfAnyPeakThatIsKnown) {
+  BenchResult r = made_bench();
+  for (const auto& [peak, share] : {std::pair{1.0, "15000.0 % of the 1.00 GFLOP/s measured peak"},
+                                    {0.5, "30000.0 % of the 500 MFLOP/s measured peak"},
+                                    {150.0, "100.0 % of the 150 GFLOP/s measured peak"},
+                                    {0.0, "of an unknown peak: the GPU has no room to measure it"}}) {
+    r.peak_gflops = peak;
+    EXPECT_EQ(text_rows(r)[4].second, std::string("150 GFLOP/s, ") + share);
+    EXPECT_EQ(to_json(r)["peak_gflops"].is_null(), peak == 0);
+  }
+}
+
 TEST(BenchResult, CountsTheWorkOfABatch) {
   VitConfig config;
   config.image_height = config.image_width = 32, config.patch = 16;

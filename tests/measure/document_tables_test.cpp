@@ -129,6 +129,7 @@ TEST(FitText, TellsWaysAndTheirNotes) {
         "f32    none               4 x 64  none     3.00 MiB               500 ms    512\n"})
     EXPECT_TRUE(holds(text, part)) << part << text;
   EXPECT_FALSE(holds(text, "Offload assumes") || holds(text, "slower ones") || holds(text, "ZeRO"));
+  EXPECT_FALSE(holds(text, "What ranks exchange")) << "one rank exchanges nothing";
   options.rows[0].config.mesh.offload = Offload::kOptimizer, options.rows[0].host_bytes = 2 << 20;
   EXPECT_TRUE(holds(to_text(options), "2.00 MiB")) << to_text(options);
   EXPECT_TRUE(holds(to_text(options), "Offload assumes ")) << to_text(options);

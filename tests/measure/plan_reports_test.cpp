@@ -15,6 +15,7 @@
 #include "models/zoo.h"
 #include "plan/node_times.h"
 #include "source_root.h"
+#include "squeezed.h"
 #include "thrown.h"
 
 namespace vitrail {
@@ -85,7 +86,9 @@ TEST(TargetTable, SaysWhatFitsWhere) {
       text.find("A       measured  yes   1.00 GiB  1.00 GiB             12  500 ms   16.0  1 min 30 s\n"),
       std::string::npos)
       << text;
-  EXPECT_NE(text.find("B       measured  no "), std::string::npos) << text;
+  EXPECT_NE(squeezed(text).find("\nB measured no 1.00 GiB 1.00 GiB 0 500 ms 16.0\n"), std::string::npos)
+      << "it has no epoch\n"
+      << squeezed(text);
   EXPECT_TRUE(text.ends_with("C: no bf16\n")) << text;
   const Figure alone = memory_figure(rows);
   EXPECT_EQ(alone.title, "Memory that is needed, and that there is");
@@ -159,6 +162,13 @@ TEST(InferencePlan, TellsOfRunAndTarget) {
   EXPECT_NE(text.find("3.00 MiB of the driver and its libraries, beside what is planned"), std::string::npos)
       << text;
   EXPECT_EQ(text.find("ranks exchange"), std::string::npos);
+  for (const size_t foreign : {0, 1}) {
+    target.foreign_bytes = foreign;
+    const InferencePlan other(config, {.batch = 4}, target);
+    EXPECT_EQ(to_json(other).value("memory_foreign", 0), static_cast<int>(foreign));
+    EXPECT_EQ(to_json(other).contains("memory_foreign"), foreign > 0);
+    EXPECT_EQ(to_text(other).find("of the driver and its libraries") != std::string::npos, foreign > 0);
+  }
   EXPECT_TRUE(plan.fits());
   target.available_bytes = plan.plan.memory.peak_bytes();
   EXPECT_TRUE(InferencePlan(config, {.batch = 4}, target).fits());

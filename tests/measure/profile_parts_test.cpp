@@ -1,6 +1,8 @@
 // How nodes become rows of a profile, what a sweep may be and what it sets, and the lines about kernels.
 #include <gtest/gtest.h>
 
+#include <fstream>
+
 #include <nlohmann/json.hpp>
 
 #include "api/engine.h"
@@ -157,6 +159,36 @@ TEST(ProfiledEngine, MeasuresAsOftenAsAsked) {
   EXPECT_EQ(events.front()["pid"], 1);
   EXPECT_EQ(events.back()["pid"], 2);
   EXPECT_EQ(rule_images(profiled_config(), 3).size(), 3u * 3 * 32 * 32);
+}
+
+// The word of a file of the system, without what ends its line; empty where there is none.
+std::string system_word(const std::string& path) {
+  std::ifstream file(path);
+  std::string word;
+  file >> word;
+  return word;
+}
+
+// Caches of data are told from those of both by their letter; those of instructions alone are left out.
+TEST(HostText, CachesAreThoseThatTheSystemLists) {
+  std::vector<std::string> wanted;
+  std::vector<uint64_t> bytes;
+  for (int i = 0;; ++i) {
+    const std::string folder = "/sys/devices/system/cpu/cpu0/cache/index" + std::to_string(i) + "/";
+    const std::string level = system_word(folder + "level"), type = system_word(folder + "type");
+    if (level.empty()) break;
+    if (type == "Data") wanted.push_back("L" + level + "d");
+    if (type == "Unified") wanted.push_back("L" + level);
+    if (type == "Data" || type == "Unified") bytes.push_back(parse_cache_size(system_word(folder + "size")));
+  }
+  const MachineInfo machine = read_machine();
+  std::vector<std::string> found;
+  for (const CacheInfo& cache : machine.caches) found.push_back(cache.name);
+  EXPECT_EQ(found, wanted);
+  for (size_t i = 0; i < machine.caches.size() && i < bytes.size(); ++i) {
+    EXPECT_EQ(machine.caches[i].bytes, bytes[i]) << found[i];
+    EXPECT_GE(machine.caches[i].shared_by, 1) << found[i];
+  }
 }
 
 TEST(HostText, LinesOfTheSystem) {

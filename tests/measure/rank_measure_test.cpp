@@ -7,6 +7,7 @@
 
 #include "api/settings.h"
 #include "backend/registry.h"
+#include "backend/wrapped_device.h"
 #include "measure/compare_models.h"
 #include "measure/profile_run.h"
 #include "measure/rank_infer.h"
@@ -77,6 +78,20 @@ TEST(RankSteps, AddUp) {
   EXPECT_LE(r.hidden_share, 1);
 }
 
+// One rank exchanges nothing: no share of nothing is hidden.
+TEST(RankSteps, OfOneRankHaveNothingToHide) {
+  const RankStepsResult r = time_rank_steps(
+      open_world({.ranks = 1, .variables = [](const char*) { return static_cast<const char*>(nullptr); }}),
+      rank_request("{}"));
+  EXPECT_EQ(r.ranks, 1);
+  EXPECT_EQ(r.seconds.count, 4u);
+  EXPECT_EQ(r.flight_s, 0);
+  EXPECT_EQ(r.hidden_share, 0);
+  EXPECT_EQ(r.exposed_share, 0);
+  EXPECT_EQ(r.waited_share, 0);
+  EXPECT_EQ(r.sent_bytes, 0);
+}
+
 // The same images, whoever has them, make the same updates: two ranks with two each are one with four.
 TEST(RankSteps, LearnWhatOneRankLearns) {
   const auto alone = [](int micro_batch) {
@@ -127,6 +142,45 @@ TEST(RankProfile, HasTheRowsOfEachRank) {
     EXPECT_NE(std::find(times.columns.begin(), times.columns.end(), name), times.columns.end()) << name;
 }
 
+// Calls `body` on two ranks, with the team of each.
+void on_two_ranks(const std::function<void(const Team&)>& body) {
+  MeshConfig mesh;
+  mesh.dp = 2;
+  run_ranks({.worlds = two_threads().ranks,
+             .mesh = resolved(mesh, 2),
+             .device = [](int) { return device_here("cpu", 1, ""); },
+             .sharing = 2},
+            [&](RankContext& rank) { body(Team(rank.ranks)); });
+}
+
+// Ranks run equally often: as often as was said, or as the first one's time for a run suggests.
+TEST(RankProfile, RanksAgreeHowOftenTheyRun) {
+  const auto agreed = [](const TimingBudget& budget, const Team& team) {
+    int runs = 0;
+    const TimingBudget found = agreed_budget(budget, team, [&] { ++runs; });
+    return std::pair(found, runs);
+  };
+  const auto [alone, none] = agreed({.warmup = 2, .seconds = 5}, Team(nullptr));
+  EXPECT_EQ(alone.seconds, 5) << "one rank goes by its own time";
+  EXPECT_EQ(alone.runs, 0);
+  EXPECT_EQ(none, 0);
+  on_two_ranks([&](const Team& team) {
+    const auto [said, unasked] = agreed({.warmup = 2, .seconds = 5, .runs = 1}, team);
+    EXPECT_EQ(said.runs, 1);
+    EXPECT_EQ(said.seconds, 5);
+    EXPECT_EQ(unasked, 0) << "nothing is to be found out";
+    const auto [least, tried] = agreed({.warmup = 2, .seconds = 1e-12}, team);
+    EXPECT_EQ(least.runs, 3);
+    EXPECT_EQ(least.seconds, 0);
+    EXPECT_EQ(least.warmup, 2);
+    EXPECT_EQ(tried, 2) << "once to warm up, once by the clock";
+    // The first rank has a year, the other nothing.
+    const auto [most, again] = agreed({.warmup = 2, .seconds = team.leads() ? 3e7 : 0}, team);
+    EXPECT_EQ(most.runs, 1000);
+    EXPECT_EQ(again, 2);
+  });
+}
+
 VitConfig inferred_model() {
   VitConfig config;
   config.image_height = config.image_width = 16, config.patch = 8;
@@ -134,7 +188,22 @@ VitConfig inferred_model() {
   return config;
 }
 
+// Counts the runs of a program, whose first node is marked in each.
+class RunCounter : public WrappedDevice {
+ public:
+  explicit RunCounter(int& runs) : runs_(runs) {}
+  void mark(size_t slot) override {
+    runs_ += slot == 0 ? 1 : 0;
+    WrappedDevice::mark(slot);
+  }
+
+ private:
+  int& runs_;
+};
+
 TEST(RankInfer, GivesTheLogitsOfOneRank) {
+  int lone_runs = 0;
+  RankContext lone(device_here("cpu", 1, ""), std::make_unique<RunCounter>(lone_runs));
   World world = two_threads();
   MeshConfig mesh;
   mesh.dp = 2;
@@ -152,6 +221,7 @@ TEST(RankInfer, GivesTheLogitsOfOneRank) {
                   .budget = {.warmup = 1, .runs = 3}};
               request.shared.rank = &rank;
               request.shared.distribution = {.mesh = rank.ranks->mesh()};
+              request.alone.rank = &lone;
               const bool first = rank.ranks->mesh().rank == 0;
               if (first) request.hooks.measured = [&] { ++measured; };
               const RankInferResult own = time_rank_infer(request);
@@ -163,6 +233,7 @@ TEST(RankInfer, GivesTheLogitsOfOneRank) {
   EXPECT_EQ(result.shared.threads, 1);
   EXPECT_EQ(result.shared.seconds.count, 3u) << "without the warm-up";
   EXPECT_EQ(result.alone.seconds.count, 3u);
+  EXPECT_EQ(lone_runs, 4 + 3) << "each round, and for the logits of five images two at a time";
   EXPECT_LT(result.difference, 1e-4) << "all five images, two at a time alone";
   EXPECT_GE(result.exposed_share, 0);
   EXPECT_LE(result.exposed_share, 1);

@@ -102,6 +102,21 @@ TEST(RunReport, TellsBatchFlopsTimeAndEnergy) {
   EXPECT_FALSE(tells(to_text(plan, e), "energy") || to_json(plan, e).contains("update_s"));
 }
 
+// Every level of recomputation has a row, and that of the plan says so.
+TEST(RunReport, MarksTheLevelOfThePlan) {
+  const PlanTarget target = target_named("h200");
+  for (const char* level : {"none", "norms", "cheap", "mlp", "block"}) {
+    const RunPlan plan = plan_of_run(run_text_config("{}", strf(R"(, "recompute": "%s")", level)), target);
+    RunEstimate e = estimate_run(plan, target);
+    std::string wanted = "─\n";
+    for (const RunPlan::Level& one : e.levels)
+      wanted += std::string(enum_name(one.level)) + " " + format_bytes(one.peak_bytes) + " " +
+                format_si(one.update_flops) +
+                (enum_name(one.level) == std::string(level) ? " this plan" : "") + "\n";
+    EXPECT_TRUE(squeezed(to_text(plan, e)).ends_with(wanted)) << wanted << squeezed(to_text(plan, e));
+  }
+}
+
 TEST(RunReport, WithoutADeviceFileHalfOfThePeakIsAssumed) {
   const PlanTarget target = resolve_target({.threads = 1});
   const RunPlan plan = plan_of_run(run_text_config("{}"), target);

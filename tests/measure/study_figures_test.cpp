@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <nlohmann/json.hpp>
+#include <sstream>
 
 #include "study_made.h"
 #include "temp_folder.h"
@@ -107,6 +108,72 @@ TEST(StudyFigures, TransportsAndDevicesStandSideBySide) {
                {"vit, 1 x 16: cpu 1000 ms an update", "vit, 1 x 16: cuda:0 100 ms an update",
                 "vit, 2 x 8 mpi: cpu 500 ms an update"});
   EXPECT_EQ(figure_named(figures, "strong-vit-cpu")->title, "Strong scaling: vit, cpu");
+}
+
+std::vector<std::string> legend_of(const Figure& figure) {
+  std::vector<std::string> names;
+  for (const auto& one : figure.legend) names.push_back(one.name);
+  return names;
+}
+
+// Bars are of the side's model and device, the largest batch, and the first scaling alone.
+TEST(StudyFigures, ATransportHasOneBarForSoManyRanks) {
+  StudyConfig config = figure_config();
+  config.models = {"vit", "deit"}, config.transports = {"threads", "mpi"}, config.device = {"cpu", "cuda:0"};
+  config.batches = {"16", "32"}, config.weak = true;
+  std::vector<CaseResult> results;
+  double seconds = 1;
+  for (const char* model : {"vit", "deit"})
+    for (const char* device : {"cpu", "cuda:0"})
+      for (const char* transport : {"threads", "mpi"})
+        for (const int64_t ranks : {1, 2})
+          for (const int64_t batch : {8, 16, 32}) {
+            if (ranks == 1 && transport == std::string("mpi")) continue;
+            CaseResult one = made_result(made_case(ranks, batch), seconds);
+            one.which.model = model, one.which.device = device;
+            if (ranks > 1) one.which.transport = transport;
+            results.push_back(one);
+            seconds *= 2;
+          }
+  const Study study(config, {}, 8, results);
+  const std::vector<StudyFigure> figures = figures_of(study);
+  for (const char* name :
+       {"transports-vit-cpu", "transports-deit-cpu", "transports-vit-cuda-0", "transports-deit-cuda-0"}) {
+    const Figure* figure = figure_named(figures, name);
+    ASSERT_TRUE(figure) << name;
+    EXPECT_EQ(legend_of(*figure), (std::vector<std::string>{"threads", "mpi"})) << name;
+  }
+  // 32 images on one rank, and on two with 16 each: the third and the fifth of the threads, the eighth case.
+  expect_drawn(
+      figures, "transports-vit-cpu",
+      {"1: threads 8 images a second", "2: threads 2 images a second", "2: mpi 0.25 images a second"});
+}
+
+// Batches that double stand equally far apart.
+TEST(StudyFigures, BatchesStandByTheirRatio) {
+  std::vector<CaseResult> results;
+  for (const int64_t batch : {8, 16, 32, 64}) results.push_back(made_result(made_case(1, batch), 1));
+  for (CaseResult& r : results) r.epochs = {{0, 10, 2, 1, 0.25}, {1, 10, 1.5, 1, 0.5}};
+  StudyConfig config = figure_config();
+  config.ranks = {"1"}, config.batches = {"8", "16", "32", "64"};
+  const Study study(config, {}, 8, results);
+  const std::vector<StudyFigure> figures = figures_of(study);
+  for (const char* name : {"speed-batch", "accuracy-batch"}) {
+    const Figure* figure = figure_named(figures, name);
+    ASSERT_TRUE(figure) << name;
+    const std::string key = "data-values=\"";
+    const size_t at = figure->body.find(key) + key.size();
+    std::istringstream values(figure->body.substr(at, figure->body.find('"', at) - at));
+    std::vector<double> pixels, batches;
+    for (std::string point; std::getline(values, point, ';');) {
+      pixels.push_back(std::stod(point));
+      batches.push_back(std::stod(point.substr(point.find(',') + 1)));
+    }
+    EXPECT_EQ(batches, (std::vector<double>{8, 16, 32, 64})) << name;
+    ASSERT_EQ(pixels.size(), 4u) << name;
+    for (size_t i = 2; i < 4; ++i)
+      EXPECT_NEAR(pixels[i] - pixels[i - 1], pixels[1] - pixels[0], 0.2) << name << ", in tenths of a pixel";
+  }
 }
 
 TEST(StudyFigures, AtMostEightLinesOfEpochs) {

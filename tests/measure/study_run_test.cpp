@@ -5,6 +5,10 @@
 #include <gtest/gtest.h>
 
 #include <filesystem>
+
+#include "base/file.h"
+#include "base/json.h"
+#include "base/json_text.h"
 #include "study_made.h"
 #include "temp_folder.h"
 #include "thrown.h"
@@ -141,6 +145,65 @@ TEST(StudyRun, ATrainingRunHasAFolderOfItsOwn) {
 }
 
 // What is drawn beside the points may change; the recipe's content may not.
+// What a study leaves that was killed before its first word is none in the way of the next; anything else is.
+TEST(StudyFolder, LeftoversOfAStudyThatNeverBeganAreNoneInTheWay) {
+  const TempFolder temp;
+  for (const char* name : {"run.lock", ".study-config.json.tmp", ".study-config.json"})
+    temp.file(std::string("s/") + name, "");
+  const std::string path = (temp.path() / "s").string();
+  EXPECT_EQ(thrown_by([&] { const StudyFolder begun(path, run_config()); }), "nothing");
+  EXPECT_TRUE(std::filesystem::exists(path + "/study-config.json"));
+  for (const char* name : {"run.locks", "study-config.json.tmp", "notes.txt"}) {
+    const TempFolder other;
+    other.file(std::string("s/") + name, "mine");
+    const std::string taken = (other.path() / "s").string();
+    EXPECT_EQ(thrown_by([&] { const StudyFolder folder(taken, run_config()); }),
+              "write: " + taken + " holds \"" + name +
+                  "\" and no study | --out names a folder that is missing, empty, or a study's own");
+    EXPECT_FALSE(std::filesystem::exists(taken + "/study-config.json"));
+  }
+  temp.file("a-file");
+  const std::string file = (temp.path() / "a-file").string();
+  EXPECT_EQ(thrown_by([&] { const StudyFolder folder(file, run_config()); }),
+            "write: " + file + " is not a folder");
+}
+
+// The first difference is told with its place, whatever stands there.
+TEST(StudyFolder, DifferencesAreToldWithTheirPlace) {
+  const TempFolder temp;
+  const StudyConfig config = run_config();
+  const std::string path = (temp.path() / "s").string();
+  { const StudyFolder begun(path, config); }
+  temp.file("s/cases/one.json", "{}");
+  const std::string file = path + "/study-config.json";
+  const Json whole = parse_json(read_file(file, 1 << 20), file);
+  const auto said = [&](const Json& header) {
+    temp.file("s/study-config.json", header.dump());
+    const std::string text = thrown_by([&] { const StudyFolder again(path, config); });
+    const std::string start = "config: " + path + " holds another study: ",
+                      end = " | the options it was begun with go on with it; another --out begins anew";
+    if (!text.starts_with(start) || !text.ends_with(end)) return text;
+    return text.substr(start.size(), text.size() - start.size() - end.size());
+  };
+  EXPECT_EQ(said(whole), "nothing");
+  Json other = whole;
+  other["machine"] = 7;
+  EXPECT_EQ(said(other), "machine is 7 there and " + json_text(whole["machine"]) + " here");
+  other = whole;
+  other["format"] = Json::object({{"a", 1}});
+  EXPECT_EQ(said(other), R"(format is {"a":1} there and 1 here)");
+  other = whole;
+  other["machine"].erase("cores");
+  EXPECT_EQ(said(other), "machine.cores is nothing there and " + whole["machine"]["cores"].dump() + " here");
+  other = whole;
+  other["machine"]["sockets"] = 2;
+  EXPECT_EQ(said(other), "machine.sockets is 2 there and nothing here");
+  other = whole;
+  other["more"] = true;
+  EXPECT_EQ(said(other), "more is true there and nothing here");
+  EXPECT_EQ(said(3), " is 3 there and " + json_text(whole) + " here");
+}
+
 TEST(StudyFolder, IsOneStudysOwn) {
   const TempFolder temp;
   StudyConfig config = run_config();

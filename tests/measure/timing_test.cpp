@@ -35,5 +35,54 @@ TEST(DistBench, TellsWhatTheBusCarries) {
   EXPECT_NEAR(bus / sum, 1.5, 1e-12);
 }
 
+// A group that tells what is started in it; rank 0 says so many times that a round follows.
+class ToldGroup : public Communicator {
+ public:
+  ToldGroup(std::vector<std::string>& told, int rank, int rounds)
+      : told_(told), rank_(rank), rounds_(rounds) {}
+  int rank() const override { return rank_; }
+  int size() const override { return 2; }
+  const char* transport() const override { return "told"; }
+  std::unique_ptr<Pending> start(const Collective& c) override {
+    told_.push_back(to_string(c.kind) + (c.counts.empty() ? "" : " of " + std::to_string(c.counts[0])));
+    if (c.kind == Collective::Kind::kBroadcast && rank_ > 0) *static_cast<int32_t*>(c.out) = rounds_-- > 0;
+    return std::make_unique<Done>();
+  }
+  std::unique_ptr<Communicator> split(int, int) override { return nullptr; }
+  void abort(const std::string&) override {}
+
+ private:
+  class Done : public Pending {
+    bool poll() override { return true; }
+    void wait() override {}
+  };
+  std::vector<std::string>& told_;
+  int rank_, rounds_;
+};
+
+// A sum is timed from when all are ready, so that nobody's delay counts as the group's.
+TEST(DistBench, RanksMeetBeforeEverySum) {
+  using Told = std::vector<std::string>;
+  const Told round = {"broadcast of 1", "barrier", "all-reduce of 10"};
+  Told told;
+  int summed = 0;
+  ToldGroup other(told, 1, 2);
+  follow(other, DType::kF64, 10, [&] { ++summed; });
+  EXPECT_EQ(summed, 2);
+  Told wanted = round;
+  wanted.insert(wanted.end(), round.begin(), round.end());
+  wanted.emplace_back("broadcast of 1");
+  EXPECT_EQ(told, wanted);
+  told.clear();
+  {
+    SummingRanks lead(std::make_unique<ToldGroup>(told, 0, 0), DType::kF64, 10);
+    EXPECT_EQ(told, Told{});
+    EXPECT_GE(lead.once(), 0);
+    EXPECT_EQ(told, round);
+    told.clear();
+  }
+  EXPECT_EQ(told, Told{"broadcast of 1"}) << "lets the others go";
+}
+
 }  // namespace
 }  // namespace vitrail

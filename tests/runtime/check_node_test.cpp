@@ -6,7 +6,9 @@
 #include "backend/cpu/kernels.h"
 #include "base/error.h"
 #include "graph/builder.h"
+#include "ops/grouped.h"
 #include "ops/layernorm.h"
+#include "ops/persistent.h"
 
 namespace vitrail {
 namespace {
@@ -48,6 +50,36 @@ TEST(NodeCheck, EveryResultIsCompared) {
     (norm.*result)[2] += kOff;
     EXPECT_THROW(check(norm), Error);
   }
+}
+
+// Two gradients added to their sums in one node; found is what the sums are after it.
+void check_grouped(std::vector<float> first, std::vector<float> second) {
+  const TensorDesc two{DType::kF32, {{'D', 2}}}, three{DType::kF32, {{'D', 3}}};
+  std::vector<float> sums{1, 2}, grads{10, 20}, other_sums{3, 4, 5}, other_grads{30, 40, 50};
+  const auto add = std::make_shared<AccumulateOp>();
+  Builder b;
+  const std::vector<ValueId> ins = {b.state("sum", two, Category::kGradients), b.input("grad", two),
+                                    b.state("other_sum", three, Category::kGradients),
+                                    b.input("other_grad", three)};
+  b.add_all(std::make_shared<GroupedOp>(std::vector<GroupedOp::Part>{{add, 0, 2}, {add, 2, 2}}), ins, "all");
+  const Program program = b.finish();
+  RankContext rank(cpu_device(1));
+  NodeCheck node(program.nodes.at(0), program, {}, rank);
+  node.add_persistent({sums.data(), two}, rank);
+  node.add_input({grads.data(), two});
+  node.add_persistent({other_sums.data(), three}, rank);
+  node.add_input({other_grads.data(), three});
+  node.compare({{first.data(), two}, {second.data(), three}});
+  EXPECT_EQ(sums, (std::vector<float>{1, 2})) << "the check changes nothing that the program holds";
+  EXPECT_EQ(other_sums, (std::vector<float>{3, 4, 5}));
+}
+
+TEST(NodeCheck, EveryPartOfAGroupIsCompared) {
+  EXPECT_NO_THROW(check_grouped({11, 22}, {33, 44, 55}));
+  EXPECT_THROW(check_grouped({11, 22.01f}, {33, 44, 55}), Error);
+  EXPECT_THROW(check_grouped({11, 22}, {33, 44, 55.01f}), Error);
+  EXPECT_THROW(check_grouped({1, 2}, {33, 44, 55}), Error) << "one of them did nothing";
+  EXPECT_THROW(check_grouped({11, 22}, {3, 4, 5}), Error);
 }
 
 }  // namespace

@@ -10,6 +10,7 @@
 #include "ops/fused.h"
 #include "ops/gelu.h"
 #include "ops/gelu_slope.h"
+#include "ops/layernorm.h"
 #include "ops/linear.h"
 #include "ops/patch_embed.h"
 #include "ops/scale.h"
@@ -147,6 +148,61 @@ TEST(NoiseOfFusedNodes, CountsWhatIsRoundedInBetween) {
   // Of 6, 16 and 6 - 40 the last is the largest.
   expect_noise("residual", {added, more, {out, {-24}}, DType::kBF16, {.residual = true}, {4, DType::kBF16}},
                {6 * kU + 16 * kU + 24 * kU + 24 * kHalf + 34 * kHalf}, variance);
+}
+
+// A GEMM of rounded factors is off by a share of its results' root mean square, which infinite ones are not
+// part of; tensor cores sum like f16.
+TEST(NoiseOfRoundedFactors, IsAShareOfTheResults) {
+  const Shape row{{'B', 1}, {'F', 4}}, weight{{'F', 4}, {'D', 3}};
+  const Case rounded{op<LinearOp>(Arithmetic::kTF32),
+                     {{kThree, {1, 2, 3}}, {weight, Values(12, 1)}},
+                     {row, {3, -4, 0, INFINITY}}};
+  const Noise found = noise_of(rounded);
+  ASSERT_EQ(found.typical.size(), 4u);
+  const double f16 = 0x1p-11, bound = 4 * f16 * std::sqrt(3.0) * 4 + 2 * f16, rms = std::sqrt(25 / 4.0);
+  const Values results = {3, 4, 0};
+  for (size_t i = 0; i < 3; ++i) {
+    EXPECT_NEAR(found.bound[i], bound + results[i] * kU, 1e-6 * bound) << i;
+    EXPECT_NEAR(found.typical[i], 0.002 * rms + results[i] * kU / std::sqrt(3.0), 1e-9) << i;
+    EXPECT_EQ(found.variance[i], 0) << i;
+  }
+  Case exact = rounded;
+  exact.op = op<LinearOp>();
+  exact.out.values = {3, 4, 0, 1};
+  EXPECT_TRUE(noise_of(exact).typical.empty()) << "spread evenly up to the bound";
+  exact.op = op<LinearOp>(Arithmetic::kInt8);
+  EXPECT_TRUE(noise_of(exact).typical.empty()) << "sums of int8 are exact";
+}
+
+// Of a layernorm's gradients the sums of rows alone take the roundings of the rows that they sum.
+TEST(NoiseOfLayernormGrads, SumsTakeThatOfTheirRows) {
+  const Shape rows{{'N', 2}, {'D', 3}}, row{{'D', 3}};
+  const std::vector<Known> ins = {{rows, Values(6, 1)}, {row, Values(3, 1)}, {rows, Values(6, 1)}};
+  const std::vector<TensorDesc> descs = {{DType::kF32, rows}, {DType::kF32, row}, {DType::kF32, rows}};
+  const std::vector<Known> wanted = {
+      {rows, {1, 2, 4, 8, 16, 32}}, {row, {1, 1, 1}}, {row, {1, 1, 1}}, {row, {9, 18, 36}}};
+  const std::vector<DType> types = {DType::kBF16, DType::kF32, DType::kF32, DType::kF32};
+  ThreadPool pool(1);
+  const LayernormGradOp norm(1e-6, true, false, true);
+  const std::vector<Noise> found = result_noise({norm, descs, ins, {}, pool}, wanted, types);
+  ASSERT_EQ(found.size(), 4u);
+  for (size_t r = 0; r < 3; ++r) EXPECT_EQ(found[r].variance, Values(wanted[r].values.size())) << r;
+  for (size_t i = 0; i < 3; ++i) {
+    const double first = wanted[0].values[i] * kHalf, second = wanted[0].values[i + 3] * kHalf;
+    EXPECT_NEAR(found[3].variance[i], (first * first + second * second) / 3, 1e-12) << i;
+  }
+  // Without parameters the sums are the second result.
+  const LayernormGradOp frozen(1e-6, false, false, true);
+  const std::vector<Known> two = {wanted[0], wanted[3]};
+  const std::vector<Noise> less =
+      result_noise({frozen, descs, ins, {}, pool}, two, std::span(types).first(2));
+  EXPECT_EQ(less[0].variance, Values(6));
+  EXPECT_EQ(less[1].variance, found[3].variance);
+  // Nobody asked for sums: every result is its own.
+  const LayernormGradOp plain(1e-6, true);
+  const std::vector<Noise> none =
+      result_noise({plain, descs, ins, {}, pool}, std::span(wanted).first(3), std::span(types).first(3));
+  for (size_t r = 0; r < 3; ++r) EXPECT_EQ(none[r].variance, Values(wanted[r].values.size())) << r;
 }
 
 }  // namespace

@@ -2,14 +2,18 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <mutex>
 #include <set>
 
 #include "backend/cpu/kernels.h"
 #include "backend/ref/kernels.h"
+#include "backend/wrapped_device.h"
 #include "graph/builder.h"
 #include "ops/bias.h"
 #include "ops/linear.h"
+#include "runtime/prefetch.h"
+#include "thrown.h"
 
 namespace vitrail {
 namespace {
@@ -104,6 +108,86 @@ TEST(PersistentStore, ClearsValuesOfEveryHome) {
     store.clear(layout->at(name));
     EXPECT_EQ(held(name), std::vector<float>(filled.size())) << name;
     EXPECT_EQ(held(std::string(name) + "2"), filled) << name;
+  }
+}
+
+// This machine, whose memory is never clean; it counts the streams that it is asked for.
+class DirtyDevice : public WrappedDevice {
+ public:
+  std::byte* allocate(size_t bytes) override {
+    std::byte* const data = WrappedDevice::allocate(bytes);
+    if (data) std::fill_n(data, bytes, std::byte{0xab});
+    return data;
+  }
+  std::unique_ptr<Stream> create_stream() override {
+    ++streams;
+    return WrappedDevice::create_stream();
+  }
+  int streams = 0;
+};
+
+std::shared_ptr<PersistentLayout> rows_in_every_home(DType dtype) {
+  const auto layout = std::make_shared<PersistentLayout>();
+  for (const auto& [name, home] :
+       {std::pair{"device", Home::kDevice}, {"host", Home::kHost}, {"locked", Home::kLocked}})
+    layout->place({name, {dtype, {{'D', 5}}}, ValueKind::kState, Category::kOptimizer}, home);
+  return layout;
+}
+
+TEST(PersistentStore, BeginsWithZerosInEveryHome) {
+  const auto layout = rows_in_every_home(DType::kF32);
+  RankContext rank(cpu_device(1), std::make_unique<DirtyDevice>());
+  const PersistentStore store(layout, rank);
+  for (const PersistentValue& value : layout->values()) {
+    std::vector<float> found(5, 7);
+    store.read(value, std::as_writable_bytes(std::span(found)));
+    EXPECT_EQ(found, std::vector<float>(5)) << value.name;
+  }
+}
+
+// In any home a value takes and gives as many bytes as it has, or fewer, and floats by their number.
+TEST(PersistentStore, TakesWhatFitsIntoAValueOfAnyHome) {
+  const auto layout = rows_in_every_home(DType::kBF16);
+  RankContext rank(cpu_device(1));
+  const PersistentStore store(layout, rank);
+  for (const PersistentValue& value : layout->values()) {
+    SCOPED_TRACE(value.name);
+    std::vector<std::byte> bytes(11, std::byte{0x3f});
+    EXPECT_EQ(thrown_by([&] { store.write(value, std::span(bytes).first(10)); }), "nothing");
+    EXPECT_EQ(thrown_by([&] { store.write(value, bytes); }).substr(0, 8), "internal");
+    std::vector<std::byte> found(11);
+    EXPECT_EQ(thrown_by([&] { store.read(value, std::span(found).first(10)); }), "nothing");
+    EXPECT_EQ(std::vector(found.begin(), found.begin() + 10), std::vector(10, std::byte{0x3f}));
+    EXPECT_EQ(found[10], std::byte{0});
+    EXPECT_EQ(thrown_by([&] { store.read(value, found); }).substr(0, 8), "internal");
+    const std::vector<float> floats = {1, -2, 0.5f, 4, 8, 16};
+    EXPECT_EQ(thrown_by([&] { store.write_floats(value, std::span(floats).first(5)); }), "nothing");
+    std::vector<uint16_t> stored(5);
+    store.read(value, std::as_writable_bytes(std::span(stored)));
+    EXPECT_EQ(stored, (std::vector<uint16_t>{0x3f80, 0xc000, 0x3f00, 0x4080, 0x4100})) << "in its own type";
+    EXPECT_EQ(thrown_by([&] { store.write_floats(value, floats); }).substr(0, 8), "internal");
+    if (!value.on_host()) continue;
+    const std::string fewer = thrown_by([&] { store.write_floats(value, std::span(floats).first(4)); });
+    EXPECT_NE(fewer.find("4 floats for " + value.name), std::string::npos) << fewer;
+  }
+}
+
+TEST(Prefetch, OfNothingHasNoStream) {
+  for (const size_t bytes : {0, 1, 12}) {
+    auto device = std::make_unique<DirtyDevice>();
+    const DirtyDevice& counted = *device;
+    RankContext rank(cpu_device(1), std::move(device));
+    Prefetch prefetch(bytes, rank);
+    EXPECT_EQ(prefetch.bytes(), bytes);
+    EXPECT_EQ(counted.streams, bytes > 0 ? 1 : 0);
+    if (bytes == 0) continue;
+    const std::vector<std::byte> piece(bytes, std::byte{5}), longer(bytes + 1);
+    EXPECT_EQ(thrown_by([&] { prefetch.send(longer); }).substr(0, 8), "internal");
+    prefetch.send(piece);
+    std::vector<std::byte> target(bytes + 1);
+    prefetch.take(target.data());
+    EXPECT_EQ(std::vector(target.begin(), target.end() - 1), piece);
+    EXPECT_EQ(target.back(), std::byte{0});
   }
 }
 
