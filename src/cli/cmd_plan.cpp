@@ -111,7 +111,7 @@ PlanTarget read_plan_target(const Options& options) {
                         .threads = static_cast<int>(options.integer("threads")),
                         .isa = options.text("isa")};
   if (options.given("target")) request.file = options.text("target");
-  if (request.file && !named_device(request.device).on_host)
+  if (request.file && !named_device(request.device, "--device").on_host)
     throw Error(ErrorKind::kUsage, "--target and --device cuda name two devices", "leave one of them out");
   return measured_target(std::move(request), options.text("backend"));
 }

@@ -96,7 +96,7 @@ void tune_program(const Options& options, Console& console) {
 }
 
 void run_tune(const Options& options, Console& console) {
-  if (named_device(options.text("device")).tunes_sizes)
+  if (named_device(options.text("device"), "--device").tunes_sizes)
     tune_sizes(options, console);
   else
     tune_program(options, console);

@@ -33,7 +33,7 @@ std::string chosen_backend(const Options& options) {
 }
 
 std::string chosen_backend(const Options& options, const std::string& device) {
-  const NamedDevice own = named_device(device);
+  const NamedDevice own = named_device(device, "--device");
   if (own.on_host) return options.text("backend");
   if (options.given("backend") && !names_devices(options.text("backend")))
     throw Error(ErrorKind::kUsage,

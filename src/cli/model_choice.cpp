@@ -160,7 +160,7 @@ EngineOptions read_engine_options(const Options& options, const std::string& dev
   engine.isa = options.text("isa");
   engine.kernels = chosen_kernels(options, device).table;
   if (options.declared("batch")) engine.batch = options.integer("batch");
-  engine.ordinal = named_device(device).ordinal;
+  engine.ordinal = named_device(device, "--device").ordinal;
   engine.dash = "--";
   set_precision(options.text("dtype"), device, engine, engine.dash);
   engine.fuse = !options.flag("no-fuse");

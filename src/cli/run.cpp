@@ -113,7 +113,7 @@ void check_common(const CommandSpec& spec, const Options& options) {
   const bool computes = std::any_of(spec.options.begin(), spec.options.end(),
                                     [](auto& o) { return o.name == "backend" || o.name == "device"; });
   for (const std::string& device : options.list("device")) {
-    if (named_device(device).on_host) continue;
+    if (named_device(device, "--device").on_host) continue;
     if (!computes)
       throw Error(ErrorKind::kUsage, strf("vitrail %s runs on the CPU alone", spec.name.c_str()),
                   "leave out --device");

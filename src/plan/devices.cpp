@@ -18,8 +18,8 @@ std::vector<std::string> names_of(const std::vector<IsaLevel>& levels) {
 
 }  // namespace
 
-NamedDevice named_device(const std::string& device) {
-  const DeviceName name = parse_device_name(device);
+NamedDevice named_device(const std::string& device, const char* option) {
+  const DeviceName name = parse_device_name(device, option);
   return {name.entry->name, name.ordinal, name.entry->on_host, name.entry->tables.of_sizes != nullptr};
 }
 

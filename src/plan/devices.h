@@ -18,7 +18,8 @@ struct NamedDevice {
   bool on_host = false;      // the processor of this process
   bool tunes_sizes = false;  // tables of its kernels are measured by sizes of GEMMs, others by a program
 };
-NamedDevice named_device(const std::string& device);
+// Any other name throws Error(kUsage), which names `option`.
+NamedDevice named_device(const std::string& device, const char* option = "device");
 // Whether devices are named after this backend; one that has none runs on the processor.
 bool names_devices(const std::string& backend);
 

@@ -106,6 +106,16 @@ TEST(NamedDevice, SaysWhoseItIsAndWhichOne) {
   EXPECT_FALSE(names_devices("ref"));
 }
 
+TEST(NamedDevice, AnotherNameIsRefusedInTheWordsOfWhoAsked) {
+  for (const char* option : {"device", "--device"}) try {
+      named_device("tpu", option);
+      ADD_FAILURE();
+    } catch (const Error& error) {
+      EXPECT_EQ(error.kind(), ErrorKind::kUsage);
+      EXPECT_TRUE(error.message().starts_with(std::string(option) + " expects")) << error.message();
+    }
+}
+
 TEST(DeviceText, HasInstructionSetAndThreads) {
   const Program program = a_linear();
   const auto text = [&](const Backend& backend, const DeviceInfo& device) {
