@@ -20,17 +20,22 @@ set_source_files_properties(${CMAKE_SOURCE_DIR}/src/backend/cuda/plugin.cpp
 
 # Most of what nvcc takes for a small source is the reading of headers, and CMake 3.25 unites no CUDA sources: with
 # VITRAIL_UNITY each of these rows is compiled as one. Sources of a row share no names of their anonymous namespaces, nor
-# such names with headers of each other. What is in no row stands alone: sources whose kernels take long by themselves
-# (hopper_gemm, hopper_small, finish_gemm, norm_grads, attention_forward_stream, attention_backward_stream), and plugin,
-# which is compiled with a definition of its own.
+# such names with headers of each other. They are chosen so that every kernel keeps its registers and its shared memory:
+# the alignment of an `extern __shared__` array counts for all kernels of a row, and a function that two of its sources
+# call (block_sum<256>, the reduction of sincos) may be inlined otherwise. What is in no row stands alone: sources whose
+# kernels take long by themselves (hopper_gemm, hopper_small, finish_gemm, norm_grads, attention_forward_stream,
+# attention_backward_stream), and plugin, which is compiled with a definition of its own.
 set(cuda_units
-  "attention attention_backward attention_long attention_one"
-  "attention_backward_long attention_forward attention_one_backward"
+  "attention attention_backward attention_long"
+  "attention_backward_long attention_forward"
   "attention_backward_plain attention_groups"
   "attention_backward_groups attention_plain"
-  "dropout gemm moves patches quantize_columns rows softmax sums"
-  "images lamb norms quantize step_control tensor_maps tiled_gemm tokens"
-  "copy_accumulate foreign losses quantize_warps rms session streams updates")
+  "attention_one attention_one_backward"
+  "copy_accumulate losses rms tokens updates"
+  "dropout patches quantize_columns rows sums tensor_maps"
+  "foreign gemm moves session softmax"
+  "images lamb norms quantize step_control tiled_gemm"
+  "quantize_warps streams")
 
 # Puts a source that includes those of a row in their place, for each row.
 function(vt_unite_cuda sources)
