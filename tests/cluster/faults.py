@@ -31,6 +31,7 @@ from jobs import DEADLINE, ENDLESS, HOST, Bench, Broken, Job, compare, processes
 from kill_train import check_complete  # noqa: E402
 
 PHASES = ["init", "forward", "reduction", "evaluation", "save"]
+HALF = ["--set", "train.steps=60"]  # of the config's updates: what happens to the run happens before
 
 
 def png(number):
@@ -61,9 +62,9 @@ class RankFaults(Bench):
         self.note("stopped for ever", job)
 
     def paused(self, seconds=4):
-        job = Job(self, "pause", [], "1:forward:20:stop:MARKER", deadline=15)
+        job = Job(self, "pause", HALF, "1:forward:20:stop:MARKER", deadline=15)
         job.await_that(lambda: "T" in processes(job.word).values(), "stopped rank", 40)
-        threading.Thread(target=self.reference).start()  # what the run is compared with, meanwhile
+        threading.Thread(target=self.reference, args=HALF).start()  # what the run is compared with, meanwhile
         time.sleep(seconds)
         for pid, state in processes(job.word).items():
             if state == "T":
@@ -72,7 +73,7 @@ class RankFaults(Bench):
         events = [json.loads(line) for line in (job.folder / "metrics.jsonl").read_text().splitlines()]
         if not any(e.get("what") == "slow_rank" for e in events):
             raise Broken("the log has no slow_rank")
-        compare(job.folder, self.reference())
+        compare(job.folder, self.reference(*HALF))
 
     def launcher_killed(self):
         job = Job(self, "launcher", ENDLESS)
@@ -111,9 +112,9 @@ class RankFaults(Bench):
 
     def restarted(self, phase, rank):
         fault = f"{rank}:{phase}:25:kill:MARKER"
-        job = Job(self, f"restart-{phase}", [], fault, start=("launch", "-n", "2", "--max-restarts", "2")).wait(90)
+        job = Job(self, f"restart-{phase}", HALF, fault, start=("launch", "-n", "2", "--max-restarts", "2")).wait(90)
         job.expect(0, f"rank {rank} on {HOST}", "restart 1 of 2", last=False).expect_nobody()
-        compare(job.folder, self.reference())
+        compare(job.folder, self.reference(*HALF))
 
     def gives_up(self):
         job = Job(self, "vain", ENDLESS, "1:init:0:kill", start=("launch", "-n", "2", "--max-restarts", "5")).wait(90)
