@@ -22,7 +22,7 @@ set_source_files_properties(${CMAKE_SOURCE_DIR}/src/backend/cuda/plugin.cpp
 # VITRAIL_UNITY each of these rows is compiled as one. Sources of a row share no names of their anonymous namespaces, nor
 # such names with headers of each other. They are chosen so that every kernel keeps its registers and its shared memory:
 # the alignment of an `extern __shared__` array counts for all kernels of a row, and a function that two of its sources
-# call (block_sum<256>, the reduction of sincos) may be inlined otherwise. What is in no row stands alone: sources whose
+# call (block_sum<256>, pow) may be inlined otherwise. What is in no row stands alone: sources whose
 # kernels take long by themselves (hopper_gemm, hopper_small, finish_gemm, norm_grads, attention_forward_stream,
 # attention_backward_stream), and plugin, which is compiled with a definition of its own.
 set(cuda_units
@@ -31,9 +31,9 @@ set(cuda_units
   "attention_backward_plain attention_groups"
   "attention_backward_groups attention_plain"
   "attention_one attention_one_backward"
-  "copy_accumulate losses rms tokens updates"
+  "copy_accumulate losses rms updates"
   "dropout patches quantize_columns rows sums tensor_maps"
-  "foreign gemm moves session softmax"
+  "foreign gemm moves session softmax tokens"
   "images lamb norms quantize step_control tiled_gemm"
   "quantize_warps streams")
 
