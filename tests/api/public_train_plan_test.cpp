@@ -33,8 +33,7 @@ TEST(PublicTrainPlan, OfWhatCannotBe) {
   EXPECT_EQ(kind(std::string("/no\0such", 8)), ErrorKind::kConfig);
   EXPECT_EQ(kind("{"), ErrorKind::kConfig);
   EXPECT_EQ(kind(R"({"train": 3})"), ErrorKind::kConfig);
-  EXPECT_EQ(kind("{" + std::string(2 << 20, ' ') + "}"), ErrorKind::kConfig)
-      << "more than a config may have";
+  EXPECT_EQ(kind("{" + std::string(2 << 20, ' ') + "}"), ErrorKind::kConfig) << "more than a config may have";
   EXPECT_EQ(kind(R"({"train": {"bach": 3}})"), ErrorKind::kConfig);
   EXPECT_EQ(kind(R"({"train": {"batch": -3}})"), ErrorKind::kConfig);
   EXPECT_EQ(kind(R"({"train": {"batch": 9223372036854775807}})"), ErrorKind::kConfig);
