@@ -10,21 +10,22 @@
 namespace vitrail {
 namespace {
 
-const std::string kModel = VT_SOURCE_DIR "/models/deit_tiny_patch16_224";
-const std::string kImages = VT_SOURCE_DIR "/examples/images/";
+const std::string kModelOnGpu = VT_SOURCE_DIR "/models/deit_tiny_patch16_224";
+const std::string kImagesOnGpu = VT_SOURCE_DIR "/examples/images/";
 
 class CudaPublicModel : public CudaTest {};
 
 std::vector<ImageView> images() {
   std::vector<ImageView> views;
   for (const char* name : {"astronaut.png", "chelsea.png", "coffee.png", "raccoon.png", "rocket.jpg"})
-    views.push_back(ImageView::file(kImages + name));
+    views.push_back(ImageView::file(kImagesOnGpu + name));
   return views;
 }
 
 // GEMMs of other batch sizes may be other algorithms: the answers are near, and the same every time.
 TEST_F(CudaPublicModel, EnginesOfSeveralBatchesAndOutputsTakeTurns) {
-  const Model model = Model::load(kModel, {.device = "cuda", .batch = 4}), cpu = Model::load(kModel);
+  const Model model = Model::load(kModelOnGpu, {.device = "cuda", .batch = 4}),
+              cpu = Model::load(kModelOnGpu);
   const std::vector<ImageView> views = images();
   const RowsOfFloats wanted = cpu.logits(views), features = cpu.embed(views);
   for (int round = 0; round < 3; ++round) {
@@ -40,7 +41,7 @@ TEST_F(CudaPublicModel, EnginesOfSeveralBatchesAndOutputsTakeTurns) {
 }
 
 TEST_F(CudaPublicModel, SeveralThreadsUseOneModel) {
-  const Model model = Model::load(kModel, {.device = "cuda", .dtype = "bf16", .batch = 4});
+  const Model model = Model::load(kModelOnGpu, {.device = "cuda", .dtype = "bf16", .batch = 4});
   const std::vector<ImageView> views = images();
   const std::vector<float> wanted = model.logits(views).values;
   std::vector<int> wrong(4, 0);

@@ -18,8 +18,8 @@
 namespace vitrail {
 namespace {
 
-const std::string kModel = VT_SOURCE_DIR "/models/deit_tiny_patch16_224";
-const std::string kImages = VT_SOURCE_DIR "/examples/images/";
+const std::string kDeitTiny = VT_SOURCE_DIR "/models/deit_tiny_patch16_224";
+const std::string kDeitImages = VT_SOURCE_DIR "/examples/images/";
 const std::string kGoldens = VT_SOURCE_DIR "/tests/golden/deit_tiny/";
 
 std::vector<float> read_floats(const std::string& path) {
@@ -39,40 +39,41 @@ std::vector<float> logits(const OpenedModel& model, const std::vector<float>& pi
 }
 
 TEST(DeitTiny, BundledCopyAgreesWithAFloat64ForwardOfThatCopy) {
-  const auto found = logits(*open_model(kModel), read_floats(kGoldens + "ref_chelsea_input_3x224x224.f32"));
+  const auto found =
+      logits(*open_model(kDeitTiny), read_floats(kGoldens + "ref_chelsea_input_3x224x224.f32"));
   const Json golden = golden::read(kGoldens + "chelsea_f16_logits_f64.json");
   EXPECT_LT(largest_difference(found, golden["logits"].get<std::vector<double>>()), 5e-5);
 }
 
 TEST(DeitTiny, ImagesArePreparedAsTheReferenceDid) {
-  const auto model = open_model(kModel);
+  const auto model = open_model(kDeitTiny);
   std::vector<float> pixels(3 * 224 * 224);
-  preprocess(load_image(kImages + "chelsea.png"), model->card().preprocess, pixels);
+  preprocess(load_image(kDeitImages + "chelsea.png"), model->card().preprocess, pixels);
   EXPECT_LT(largest_difference(pixels, read_floats(kGoldens + "ref_chelsea_input_3x224x224.f32")), 1e-6);
 }
 
 TEST(DeitTiny, NamesTheCatAndTheCoffee) {
-  const Model model = Model::load(kModel);
-  const auto cat = model.classify(kImages + "chelsea.png", 2),
-             coffee = model.classify(kImages + "coffee.png", 1);
+  const Model model = Model::load(kDeitTiny);
+  const auto cat = model.classify(kDeitImages + "chelsea.png", 2),
+             coffee = model.classify(kDeitImages + "coffee.png", 1);
   EXPECT_EQ(cat[0].label, "Egyptian cat");
   EXPECT_NEAR(cat[0].probability, 0.35286, 0.002);
   EXPECT_EQ(cat[1].label, "tabby");
   EXPECT_NEAR(cat[1].probability, 0.25629, 0.002);
   EXPECT_EQ(coffee[0].label, "espresso");
   EXPECT_NEAR(coffee[0].probability, 0.84680, 0.002);
-  EXPECT_EQ(model.embed(kImages + "chelsea.png").size(), 192u);
+  EXPECT_EQ(model.embed(kDeitImages + "chelsea.png").size(), 192u);
 }
 
 TEST(DeitTiny, EveryNodeAgreesWithTheReference) {
-  Engine engine(*open_model(kModel), {.check_reference = true});
+  Engine engine(*open_model(kDeitTiny), {.check_reference = true});
   EXPECT_NO_THROW(engine.run(read_floats(kGoldens + "ref_chelsea_input_3x224x224.f32"), 1));
 }
 
 class CudaDeitTiny : public CudaTest {};
 
 TEST_F(CudaDeitTiny, AgreesWithAFloat64ForwardAndChoosesTheSameInSixteenBits) {
-  const auto model = open_model(kModel);
+  const auto model = open_model(kDeitTiny);
   const auto pixels = read_floats(kGoldens + "ref_chelsea_input_3x224x224.f32");
   const auto wanted =
       golden::read(kGoldens + "chelsea_f16_logits_f64.json")["logits"].get<std::vector<double>>();
@@ -88,7 +89,7 @@ TEST_F(CudaDeitTiny, AgreesWithAFloat64ForwardAndChoosesTheSameInSixteenBits) {
 TEST_F(CudaDeitTiny, EveryNodeAgreesWithTheReference) {
   for (DType compute : {DType::kF32, DType::kBF16, DType::kF16}) {
     const size_t before = Buffer::allocated(Category::kParameters);
-    Engine engine(*open_model(kModel), {.backend = "cuda", .compute = compute, .check_reference = true});
+    Engine engine(*open_model(kDeitTiny), {.backend = "cuda", .compute = compute, .check_reference = true});
     EXPECT_EQ(Buffer::allocated(Category::kParameters) - before, engine.plan().memory.persistent_bytes)
         << "nothing is packed: the check reads the model's own parameters";
     EXPECT_NO_THROW(engine.run(read_floats(kGoldens + "ref_chelsea_input_3x224x224.f32"), 1))
@@ -108,7 +109,7 @@ TEST(DeitTiny, FullPrecisionFileAgreesWithTimmOnPhotographs) {
   deit.resize = 256;
   for (const char* name : {"astronaut.png", "chelsea.png", "coffee.png", "raccoon.png", "rocket.jpg"}) {
     std::vector<float> pixels(3 * 224 * 224);
-    preprocess(load_image(kImages + name), deit, pixels);
+    preprocess(load_image(kDeitImages + name), deit, pixels);
     const std::string stem = std::filesystem::path(name).stem();
     EXPECT_LT(largest_difference(logits(*model, pixels), read_floats(kGoldens + stem + "_logits_f32.f32")),
               1e-4)

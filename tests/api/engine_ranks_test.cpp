@@ -34,7 +34,7 @@ void PrintTo(const Case& c, std::ostream* out) {
   *out << c.name;
 }
 
-constexpr int64_t kImages = 5;  // so that 2 ranks do not get as many
+constexpr int64_t kSharedImages = 5;  // so that 2 ranks do not get as many
 
 struct Outcome {
   std::vector<float> logits;
@@ -44,7 +44,7 @@ struct Outcome {
 Outcome run_on(const MeshConfig& wanted, const VitConfig& config, const EngineOptions& options) {
   const int world = static_cast<int>(std::max<int64_t>(wanted.dp, 1) * wanted.tp * wanted.sp);
   const MeshConfig mesh = resolved(wanted, world);
-  const std::vector<float> images = golden::images(config, kImages);
+  const std::vector<float> images = golden::images(config, kSharedImages);
   Outcome outcome;
   outcome.parameters.resize(static_cast<size_t>(world));
   outcome.planned = outcome.allocated = outcome.parameters;
@@ -52,7 +52,7 @@ Outcome run_on(const MeshConfig& wanted, const VitConfig& config, const EngineOp
       {.worlds = thread_communicators(world), .mesh = mesh, .device = [](int) { return cpu_device(1); }},
       [&](RankContext& rank) {
         EngineOptions own = options;
-        own.batch = kImages;
+        own.batch = kSharedImages;
         own.rank = &rank;
         own.distribution = {.mesh = mesh_of(mesh, rank.ranks->mesh().rank),
                             .tokens_on_tp = mesh.tokens_on_tp};
@@ -84,9 +84,9 @@ Outcome run_on(const MeshConfig& wanted, const VitConfig& config, const EngineOp
 }
 
 Engine alone(const VitConfig& config, EngineOptions options) {
-  options.batch = kImages;
+  options.batch = kSharedImages;
   Engine engine(config, options);
-  engine.run(golden::images(config, kImages), kImages);
+  engine.run(golden::images(config, kSharedImages), kSharedImages);
   return engine;
 }
 

@@ -13,7 +13,7 @@
 namespace vitrail {
 namespace {
 
-VitConfig tiny() {
+VitConfig small_vit() {
   VitConfig c;
   c.image_height = 32;
   c.image_width = 48;
@@ -27,8 +27,8 @@ VitConfig tiny() {
 }
 
 TEST(Engine, AnImageGetsTheSameAnswerAloneAndInABatch) {
-  const std::vector<float> three = golden::images(tiny(), 3);
-  Engine batched(tiny(), {.batch = 3}), single(tiny(), {});
+  const std::vector<float> three = golden::images(small_vit(), 3);
+  Engine batched(small_vit(), {.batch = 3}), single(small_vit(), {});
   batched.run(three, 3);
   const std::vector<float> together = batched.output("logits");
   for (size_t i = 0; i < 3; ++i) {
@@ -50,7 +50,7 @@ TEST(Engine, TheClassTokenAloneGetsTheSameAnswer) {
   };
   for (const auto change : changes)
     for (const Arithmetic arithmetic : {Arithmetic::kExact, Arithmetic::kBF16, Arithmetic::kInt8}) {
-      VitConfig config = tiny();
+      VitConfig config = small_vit();
       change(config);
       for (const bool fuse : {true, false}) {
         Engine alone(config, {.threads = 3, .batch = 2, .arithmetic = arithmetic, .fuse = fuse});
@@ -68,8 +68,8 @@ TEST(Engine, TheClassTokenAloneGetsTheSameAnswer) {
 }
 
 TEST(Engine, AShorterBatchIsPaddedAndOnlyItsRowsComeBack) {
-  const std::vector<float> two = golden::images(tiny(), 2);
-  Engine engine(tiny(), {.batch = 4}), exact(tiny(), {.batch = 2});
+  const std::vector<float> two = golden::images(small_vit(), 2);
+  Engine engine(small_vit(), {.batch = 4}), exact(small_vit(), {.batch = 2});
   engine.run(two, 2);
   exact.run(two, 2);
   EXPECT_EQ(engine.output("logits"), exact.output("logits"));
@@ -78,12 +78,12 @@ TEST(Engine, AShorterBatchIsPaddedAndOnlyItsRowsComeBack) {
 }
 
 TEST(Engine, ProbabilitiesAndAttentionRowsSumToOne) {
-  Engine engine(tiny(), {.attention = true, .probabilities = true});
-  engine.run(golden::images(tiny(), 1), 1);
+  Engine engine(small_vit(), {.attention = true, .probabilities = true});
+  engine.run(golden::images(small_vit(), 1), 1);
   double sum = 0;
   for (float p : engine.output("probs")) sum += static_cast<double>(p);
   EXPECT_NEAR(sum, 1.0, 1e-6);
-  const int64_t tokens = tiny().tokens();
+  const int64_t tokens = small_vit().tokens();
   const std::vector<float> attention = engine.output("blocks.1.attention");
   ASSERT_EQ(attention.size(), static_cast<size_t>(3 * tokens * tokens));
   for (size_t row = 0; row < attention.size() / tokens; ++row) {
@@ -94,12 +94,12 @@ TEST(Engine, ProbabilitiesAndAttentionRowsSumToOne) {
 }
 
 TEST(Engine, TurningParallelismOffChangesNoBit) {
-  const std::vector<float> images = golden::images(tiny(), 1);
-  Engine all(tiny(), {.threads = 3});
+  const std::vector<float> images = golden::images(small_vit(), 1);
+  Engine all(small_vit(), {.threads = 3});
   all.run(images, 1);
   for (int off = 0; off < 3; ++off) {
     Engine some(
-        tiny(),
+        small_vit(),
         {.threads = 3, .parallel_heads = off != 0, .parallel_rows = off != 1, .parallel_softmax = off != 2});
     some.run(images, 1);
     EXPECT_EQ(some.output("logits"), all.output("logits")) << off;
@@ -172,7 +172,7 @@ TEST(Engine, LayersAgreeWithTheLibrariesOneByOne) {
 }
 
 TEST(Engine, TheAttentionOfOneBlockIsGivenAlone) {
-  const VitConfig config = tiny();
+  const VitConfig config = small_vit();
   Engine all(config, {.attention = true}), one(config, {.attention = true, .attention_block = 0});
   for (Engine* engine : {&all, &one}) engine->run(golden::images(config, 1), 1);
   EXPECT_TRUE(all.has_output("blocks.0.attention") && all.has_output("blocks.1.attention"));
@@ -181,9 +181,9 @@ TEST(Engine, TheAttentionOfOneBlockIsGivenAlone) {
 }
 
 TEST(Engine, WhatTheCallerHoldsBesideItCounts) {
-  EXPECT_NO_THROW(Engine(tiny(), {.beside = {.batches_bytes = 1 << 20}}));
+  EXPECT_NO_THROW(Engine(small_vit(), {.beside = {.batches_bytes = 1 << 20}}));
   try {
-    Engine engine(tiny(), {.beside = {.decoder_bytes = size_t{1} << 50, .decoders = 1}});
+    Engine engine(small_vit(), {.beside = {.decoder_bytes = size_t{1} << 50, .decoders = 1}});
     FAIL();
   } catch (const Error& error) {
     EXPECT_EQ(error.kind(), ErrorKind::kMemory);
@@ -252,7 +252,7 @@ TEST(Engine, WeightsAreHeldInTheTypeOfTheirGemmsAlone) {
 
 // The features follow timm's pre_logits of a distilled model.
 TEST(Engine, TheFeaturesOfADistilledModelAreTheMeanOfBothTokens) {
-  VitConfig config = tiny();
+  VitConfig config = small_vit();
   config.distilled = true;
   Engine engine(config, {.batch = 2, .features = true, .layers = true});
   engine.run(golden::images(config, 2), 2);

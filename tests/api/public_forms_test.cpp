@@ -13,8 +13,8 @@
 namespace vitrail {
 namespace {
 
-const std::string kModel = VT_SOURCE_DIR "/tests/golden/models/timm_hub";
-const std::string kImages = VT_SOURCE_DIR "/examples/images/";
+const std::string kFormsModel = VT_SOURCE_DIR "/tests/golden/models/timm_hub";
+const std::string kFormsImages = VT_SOURCE_DIR "/examples/images/";
 const AttentionOptions kAllMaps{.method = "all", .layer = 0};
 
 using Floats = std::vector<float>;
@@ -60,7 +60,7 @@ std::vector<Answers> of_many(const Model& model, std::span<const ImageView> imag
 std::vector<std::string> some_paths() {
   std::vector<std::string> paths;
   for (const char* name : {"astronaut.png", "chelsea.png", "coffee.png", "raccoon.png", "rocket.jpg"})
-    paths.push_back(kImages + name);
+    paths.push_back(kFormsImages + name);
   return paths;
 }
 
@@ -86,10 +86,10 @@ struct Forms {
 
 TEST(PublicForms, EveryTaskTakesEveryFormOneOrMany) {
   for (const int64_t batch : {1, 4}) {
-    const Model model = Model::load(kModel, {.batch = batch});
-    Forms rocket(model, kImages + "rocket.jpg"), coffee(model, kImages + "coffee.png");
-    const Answers wanted = of_one(model, kImages + "rocket.jpg"),
-                  other = of_one(model, kImages + "coffee.png");
+    const Model model = Model::load(kFormsModel, {.batch = batch});
+    Forms rocket(model, kFormsImages + "rocket.jpg"), coffee(model, kFormsImages + "coffee.png");
+    const Answers wanted = of_one(model, kFormsImages + "rocket.jpg"),
+                  other = of_one(model, kFormsImages + "coffee.png");
     EXPECT_NE(wanted, other);
     std::vector<ImageView> mixed;
     for (size_t i = 0; i < rocket.views.size(); ++i) {
@@ -103,19 +103,19 @@ TEST(PublicForms, EveryTaskTakesEveryFormOneOrMany) {
 }
 
 TEST(PublicForms, TensorsOfManyImagesAreTakenApart) {
-  const Model model = Model::load(kModel, {.batch = 2});
-  Floats both = model.preprocess(kImages + "rocket.jpg");
-  const Floats second = model.preprocess(kImages + "coffee.png");
+  const Model model = Model::load(kFormsModel, {.batch = 2});
+  Floats both = model.preprocess(kFormsImages + "rocket.jpg");
+  const Floats second = model.preprocess(kFormsImages + "coffee.png");
   both.insert(both.end(), second.begin(), second.end());
   const std::vector<Answers> found = of_many(model, ImageView::tensors(both, 2));
-  EXPECT_EQ(found[0], of_one(model, kImages + "rocket.jpg"));
-  EXPECT_EQ(found[1], of_one(model, kImages + "coffee.png"));
+  EXPECT_EQ(found[0], of_one(model, kFormsImages + "rocket.jpg"));
+  EXPECT_EQ(found[1], of_one(model, kFormsImages + "coffee.png"));
   EXPECT_EQ(model.logits(std::span<const float>(both)), model.logits(ImageView::tensors(both, 2)).values);
 }
 
 // More images than share one program of attention maps.
 TEST(PublicForms, AttentionOfManyIsThatOfEach) {
-  const Model model = Model::load(kModel);
+  const Model model = Model::load(kFormsModel);
   const std::vector<std::string> paths = some_paths();
   std::vector<ImageView> images;
   for (size_t i = 0; i < 19; ++i) images.emplace_back(paths[i % paths.size()]);
@@ -129,7 +129,7 @@ TEST(PublicForms, AttentionOfManyIsThatOfEach) {
 TEST(PublicForms, StreamsGiveTheRowsOfOneWithFailuresInTheirPlaces) {
   std::vector<std::string> paths = some_paths();
   paths.insert(paths.begin() + 1, "/no/such.png");
-  const Model model = Model::load(kModel, {.batch = 4});
+  const Model model = Model::load(kFormsModel, {.batch = 4});
   size_t next = 0;
   const auto watch = [&](auto&& values_of, auto&& predictions_of) {
     next = 0;
@@ -167,8 +167,8 @@ TEST(PublicForms, StreamsGiveTheRowsOfOneWithFailuresInTheirPlaces) {
 // The number is that in the list, whatever the batch in which it is computed.
 TEST(PublicForms, AnErrorNamesTheImage) {
   for (const int64_t batch : {1, 2, 8}) {
-    const Model model = Model::load(kModel, {.batch = batch});
-    const Floats good = model.preprocess(kImages + "coffee.png"), bad(good.size(), NAN);
+    const Model model = Model::load(kFormsModel, {.batch = batch});
+    const Floats good = model.preprocess(kFormsImages + "coffee.png"), bad(good.size(), NAN);
     const auto told = [&](const ImageView& fourth, const auto& call) {
       const std::vector<ImageView> images = {ImageView::tensor(good), ImageView::tensor(good),
                                              ImageView::tensor(good), fourth, ImageView::tensor(good)};

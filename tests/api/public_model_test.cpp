@@ -12,13 +12,13 @@ namespace {
 using vitrail::ImageView;
 using vitrail::Model;
 
-const std::string kModel = VT_SOURCE_DIR "/tests/golden/models/timm_hub";
-const std::string kImages = VT_SOURCE_DIR "/examples/images/";
+const std::string kPublicModel = VT_SOURCE_DIR "/tests/golden/models/timm_hub";
+const std::string kPublicImages = VT_SOURCE_DIR "/examples/images/";
 
 std::vector<std::string> some_paths() {
   std::vector<std::string> paths;
   for (const char* name : {"astronaut.png", "chelsea.png", "coffee.png", "raccoon.png", "rocket.jpg"})
-    paths.push_back(kImages + name);
+    paths.push_back(kPublicImages + name);
   return paths;
 }
 
@@ -27,18 +27,18 @@ std::vector<ImageView> views_of(const std::vector<std::string>& paths) {
 }
 
 TEST(PublicModel, SaysWhatItIs) {
-  const Model model = Model::load(kModel, {.batch = 3});
+  const Model model = Model::load(kPublicModel, {.batch = 3});
   EXPECT_STREQ(vitrail::version(), "0.3.0");
   EXPECT_EQ(model.classes(), 5);
   EXPECT_EQ(model.channels(), 3);
   EXPECT_EQ(model.batch(), 3);
-  EXPECT_EQ(model.embed(kImages + "coffee.png").size(), static_cast<size_t>(model.feature_width()));
-  EXPECT_EQ(model.preprocess(kImages + "coffee.png").size(),
+  EXPECT_EQ(model.embed(kPublicImages + "coffee.png").size(), static_cast<size_t>(model.feature_width()));
+  EXPECT_EQ(model.preprocess(kPublicImages + "coffee.png").size(),
             static_cast<size_t>(model.channels() * model.image_height() * model.image_width()));
 }
 
 TEST(PublicModel, PixelsMayHaveStridesAndOtherChannels) {
-  const Model model = Model::load(kModel);
+  const Model model = Model::load(kPublicModel);
   constexpr int64_t kHeight = 40, kWidth = 50, kStride = 50 * 3 + 7;
   std::vector<uint8_t> packed, strided(kHeight * kStride, 255), rgba, grey, grey_rgb;
   for (int64_t y = 0; y < kHeight; ++y)
@@ -60,9 +60,9 @@ TEST(PublicModel, PixelsMayHaveStridesAndOtherChannels) {
 
 TEST(PublicModel, ManyGetTheAnswersOfOneToTheBit) {
   const std::vector<std::string> paths = some_paths();
-  const Model one = Model::load(kModel);
+  const Model one = Model::load(kPublicModel);
   for (const int64_t batch : {1, 2, 4, 64}) {
-    const Model model = Model::load(kModel, {.batch = batch});
+    const Model model = Model::load(kPublicModel, {.batch = batch});
     const auto classes = model.classify(views_of(paths), 5);
     const auto logits = model.logits(views_of(paths)), features = model.embed(views_of(paths));
     ASSERT_EQ(classes.size(), paths.size());
@@ -82,8 +82,8 @@ TEST(PublicModel, ManyGetTheAnswersOfOneToTheBit) {
 }
 
 TEST(PublicModel, AttentionIsOneWeightAPatch) {
-  const Model model = Model::load(kModel, {.batch = 4});
-  const ImageView image = ImageView::file(kImages + "chelsea.png");
+  const Model model = Model::load(kPublicModel, {.batch = 4});
+  const ImageView image = ImageView::file(kPublicImages + "chelsea.png");
   const auto rollout = model.attention(image);
   ASSERT_EQ(rollout.size(), 1u);
   EXPECT_EQ(rollout[0].name, "rollout");
@@ -98,7 +98,7 @@ TEST(PublicModel, AttentionIsOneWeightAPatch) {
 }
 
 TEST(PublicModel, FalseEndsAStreamAndTheCallbackMayUseTheModel) {
-  const Model model = Model::load(kModel, {.batch = 4});
+  const Model model = Model::load(kPublicModel, {.batch = 4});
   const std::vector<std::string> paths = some_paths();
   size_t calls = 0;
   model.embed_files(paths, [&](const vitrail::FileResult& result) {
@@ -109,7 +109,7 @@ TEST(PublicModel, FalseEndsAStreamAndTheCallbackMayUseTheModel) {
 }
 
 TEST(PublicModel, ACallbackMayThrowAndTheModelGoesOn) {
-  const Model model = Model::load(kModel, {.batch = 2});
+  const Model model = Model::load(kPublicModel, {.batch = 2});
   const std::vector<std::string> paths = some_paths();
   EXPECT_THROW(model.classify_files(
                    paths, [](const vitrail::FileResult&) -> bool { throw std::runtime_error("mine"); }),
@@ -118,12 +118,12 @@ TEST(PublicModel, ACallbackMayThrowAndTheModelGoesOn) {
 }
 
 TEST(PublicModel, OtherInputSizesAndTypes) {
-  const ImageView image = ImageView::file(kImages + "coffee.png");
-  const Model plain = Model::load(kModel);
-  const Model larger = Model::load(kModel, {.image_size = 2 * plain.image_height()});
+  const ImageView image = ImageView::file(kPublicImages + "coffee.png");
+  const Model plain = Model::load(kPublicModel);
+  const Model larger = Model::load(kPublicModel, {.image_size = 2 * plain.image_height()});
   EXPECT_EQ(larger.image_width(), 2 * plain.image_height());
   EXPECT_NE(larger.logits(image), plain.logits(image));
-  const Model rounded = Model::load(kModel, {.dtype = "bf16", .threads = 1});
+  const Model rounded = Model::load(kPublicModel, {.dtype = "bf16", .threads = 1});
   const std::vector<float> exact = plain.logits(image), near = rounded.logits(image);
   for (size_t i = 0; i < exact.size(); ++i) EXPECT_NEAR(near[i], exact[i], 0.1);
   EXPECT_NE(near, exact);
@@ -131,7 +131,7 @@ TEST(PublicModel, OtherInputSizesAndTypes) {
 
 // Eight threads on one model, each with calls of every kind: answers are those of a thread alone.
 TEST(PublicModelThreads, OneModelServesEight) {
-  const Model model = Model::load(kModel, {.threads = 2, .batch = 4});
+  const Model model = Model::load(kPublicModel, {.threads = 2, .batch = 4});
   const std::vector<std::string> paths = some_paths();
   std::vector<std::vector<float>> logits, features;
   for (const std::string& path : paths) {

@@ -14,9 +14,9 @@
 namespace vitrail {
 namespace {
 
-const std::string kModel = VT_SOURCE_DIR "/tests/golden/models/timm_hub";
+const std::string kPlannedModel = VT_SOURCE_DIR "/tests/golden/models/timm_hub";
 
-uint64_t held() {
+uint64_t bytes_held() {
   uint64_t bytes = 0;
   for (size_t c = 0; c < kCategoryCount; ++c) bytes += Buffer::allocated(static_cast<Category>(c));
   return bytes;
@@ -26,10 +26,10 @@ TEST(PublicPlan, PredictsTheBytesOfAModel) {
   for (const int64_t batch : {1, 7, 64})
     for (const char* dtype : {"f32", "bf16", "int8"}) {
       const ModelOptions options{.dtype = dtype, .batch = batch};
-      const Plan plan = plan_inference(kModel, options);
-      const uint64_t before = held();
-      const Model model = Model::load(kModel, options);
-      EXPECT_EQ(held() - before, plan.peak_bytes) << dtype << " batch " << batch;
+      const Plan plan = plan_inference(kPlannedModel, options);
+      const uint64_t before = bytes_held();
+      const Model model = Model::load(kPlannedModel, options);
+      EXPECT_EQ(bytes_held() - before, plan.peak_bytes) << dtype << " batch " << batch;
       uint64_t sum = 0;
       for (const MemoryItem& item : plan.memory) sum += item.bytes;
       EXPECT_EQ(sum, plan.peak_bytes);
@@ -100,11 +100,11 @@ TEST(PublicPlan, RefusesWhatIsNotThere) {
   };
   EXPECT_EQ(kind_of("no_such_vit"), ErrorKind::kUsage);
   EXPECT_EQ(kind_of("/no/such/folder"), ErrorKind::kData);
-  EXPECT_EQ(kind_of(kModel, ModelOptions{}, "no_such_device"), ErrorKind::kData);
-  EXPECT_EQ(kind_of(kModel, ModelOptions{.device = "cuda"}, "h200"), ErrorKind::kUsage);
-  EXPECT_EQ(kind_of(kModel, ModelOptions{.batch = 0}), ErrorKind::kUsage);
-  EXPECT_EQ(kind_of(kModel, ModelOptions{.threads = -7}), ErrorKind::kUsage);
-  EXPECT_EQ(kind_of(kModel, ModelOptions{.dtype = "f12"}), ErrorKind::kUsage);
+  EXPECT_EQ(kind_of(kPlannedModel, ModelOptions{}, "no_such_device"), ErrorKind::kData);
+  EXPECT_EQ(kind_of(kPlannedModel, ModelOptions{.device = "cuda"}, "h200"), ErrorKind::kUsage);
+  EXPECT_EQ(kind_of(kPlannedModel, ModelOptions{.batch = 0}), ErrorKind::kUsage);
+  EXPECT_EQ(kind_of(kPlannedModel, ModelOptions{.threads = -7}), ErrorKind::kUsage);
+  EXPECT_EQ(kind_of(kPlannedModel, ModelOptions{.dtype = "f12"}), ErrorKind::kUsage);
 }
 
 }  // namespace

@@ -9,7 +9,7 @@
 namespace vitrail {
 namespace {
 
-const std::string kModel = VT_SOURCE_DIR "/tests/golden/models/timm_hub";
+const std::string kToldModel = VT_SOURCE_DIR "/tests/golden/models/timm_hub";
 
 template <typename Body>
 std::string usage_of(const Body& body) {
@@ -23,7 +23,7 @@ std::string usage_of(const Body& body) {
 }
 
 TEST(PublicTold, MistakesWithAModel) {
-  Model model = Model::load(kModel);
+  Model model = Model::load(kToldModel);
   const std::vector<float> one(
       static_cast<size_t>(model.channels() * model.image_height() * model.image_width()));
   const ImageView image = ImageView::tensor(one);
@@ -37,7 +37,7 @@ TEST(PublicTold, MistakesWithAModel) {
 }
 
 TEST(PublicTold, FloatsThatAreNoImages) {
-  const Model model = Model::load(kModel);
+  const Model model = Model::load(kToldModel);
   const size_t elems = static_cast<size_t>(model.channels() * model.image_height() * model.image_width());
   const std::vector<float> floats(2 * elems);
   EXPECT_EQ(model.logits(std::span<const float>(floats)).size(), static_cast<size_t>(2 * model.classes()));
@@ -52,7 +52,7 @@ TEST(PublicTold, FloatsThatAreNoImages) {
 }
 
 TEST(PublicTold, PixelsThatAreNoImage) {
-  const Model model = Model::load(kModel);
+  const Model model = Model::load(kToldModel);
   const std::vector<uint8_t> bytes(5 * 4 * 3);
   const auto says = [&](int64_t height, int64_t width, int64_t channels, int64_t stride, size_t given) {
     return usage_of([&] {

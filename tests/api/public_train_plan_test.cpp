@@ -10,7 +10,7 @@ namespace vitrail {
 namespace {
 
 // Eight updates on made-up images.
-const std::string kConfig = R"({
+const std::string kPlannedRun = R"({
   "model": {"image_height": 16, "image_width": 16, "patch": 8, "width": 32, "depth": 1, "heads": 2, "mlp": 64},
   "data": {"train": "synthetic:3x16x16x4x64", "val": "synthetic:3x16x16x4x16"},
   "train": {"batch": 16, "steps": 8, "tensorboard": false}
@@ -40,32 +40,32 @@ TEST(PublicTrainPlan, OfWhatCannotBe) {
   EXPECT_EQ(kind(R"({"train": {"micro_batch": 4611686018427387904, "accumulation": 4}})"),
             ErrorKind::kConfig);
   EXPECT_EQ(kind(R"({"model": {"heads": 0}})"), ErrorKind::kConfig);
-  EXPECT_EQ(kind(kConfig, ""), ErrorKind::kUsage);
-  EXPECT_EQ(kind(kConfig, "tpu"), ErrorKind::kUsage);
-  EXPECT_EQ(kind(kConfig, "cuda:-1"), ErrorKind::kUsage);
-  EXPECT_EQ(kind(kConfig, "cpu", "no_such_device"), ErrorKind::kData);
-  EXPECT_EQ(kind(kConfig, "cpu", "/no/such.json"), ErrorKind::kData);
-  EXPECT_EQ(kind(kConfig, "cuda", "h200"), ErrorKind::kUsage) << "two devices";
+  EXPECT_EQ(kind(kPlannedRun, ""), ErrorKind::kUsage);
+  EXPECT_EQ(kind(kPlannedRun, "tpu"), ErrorKind::kUsage);
+  EXPECT_EQ(kind(kPlannedRun, "cuda:-1"), ErrorKind::kUsage);
+  EXPECT_EQ(kind(kPlannedRun, "cpu", "no_such_device"), ErrorKind::kData);
+  EXPECT_EQ(kind(kPlannedRun, "cpu", "/no/such.json"), ErrorKind::kData);
+  EXPECT_EQ(kind(kPlannedRun, "cuda", "h200"), ErrorKind::kUsage) << "two devices";
 }
 
 TEST(PublicTrainPlan, IsMadeFirst) {
-  const Plan plan = plan_training(kConfig);
-  EXPECT_EQ(plan_training("{ // as in a file" + kConfig.substr(1)).peak_bytes, plan.peak_bytes);
+  const Plan plan = plan_training(kPlannedRun);
+  EXPECT_EQ(plan_training("{ // as in a file" + kPlannedRun.substr(1)).peak_bytes, plan.peak_bytes);
   EXPECT_EQ(plan.batch, 16);
   EXPECT_GE(plan.largest_batch, 16);
   EXPECT_TRUE(plan.fits);
   uint64_t sum = 0;
   for (const auto& item : plan.memory) sum += item.bytes;
   EXPECT_EQ(sum, plan.peak_bytes);
-  const Plan there = plan_training(kConfig, {}, "h200");
+  const Plan there = plan_training(kPlannedRun, {}, "h200");
   ASSERT_TRUE(there.seconds);
   EXPECT_GT(*there.seconds, 0);
 }
 
 // What train() with the same options holds of the buffers that the plan counts.
 TEST(PublicTrainPlan, OfRanksIsThatOfEach) {
-  const Plan alone = plan_training(kConfig, {.threads = 1});
-  const Plan shared = plan_training(kConfig, {.threads = 1, .ranks = 2});
+  const Plan alone = plan_training(kPlannedRun, {.threads = 1});
+  const Plan shared = plan_training(kPlannedRun, {.threads = 1, .ranks = 2});
   EXPECT_EQ(2 * shared.batch, alone.batch);
   EXPECT_EQ(shared.parameters, alone.parameters);
   EXPECT_LT(shared.peak_bytes, alone.peak_bytes) << "each has half of the images";
@@ -79,18 +79,19 @@ TEST(PublicTrainPlan, OfRanksIsThatOfEach) {
     uint64_t most = 0;
     TrainCallbacks callbacks;
     callbacks.on_step = [&](const StepReport&) { most = std::max(most, held() - before); };
-    train(kConfig, {.folder = (folder.path() / std::to_string(ranks)).string(), .threads = 1, .ranks = ranks},
+    train(kPlannedRun,
+          {.folder = (folder.path() / std::to_string(ranks)).string(), .threads = 1, .ranks = ranks},
           callbacks);
     const uint64_t planned = static_cast<uint64_t>(ranks) * (ranks == 1 ? alone : shared).peak_bytes;
     EXPECT_LE(most, planned) << ranks;
     EXPECT_GT(most, planned / 2) << ranks;
   }
-  EXPECT_NE(plan_training(kConfig, {.threads = 2}).device, alone.device) << "threads are planned for";
+  EXPECT_NE(plan_training(kPlannedRun, {.threads = 2}).device, alone.device) << "threads are planned for";
 }
 
 TEST(PublicTrainPlan, TellsOfRanksThatCannotBe) {
   const auto told = [](const TrainOptions& options) {
-    return error_of([&] { plan_training(kConfig, options); });
+    return error_of([&] { plan_training(kPlannedRun, options); });
   };
   EXPECT_EQ(told({.ranks = 0}).message(), "ranks is 0: expected 1 to 256");
   EXPECT_EQ(told({.ranks = 257}).kind(), ErrorKind::kUsage);

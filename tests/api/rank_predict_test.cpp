@@ -10,8 +10,8 @@
 namespace vitrail {
 namespace {
 
-const std::string kModel = VT_SOURCE_DIR "/tests/golden/models/timm_hub";
-const std::string kImages = VT_SOURCE_DIR "/examples/images/";
+const std::string kRankedModel = VT_SOURCE_DIR "/tests/golden/models/timm_hub";
+const std::string kRankedImages = VT_SOURCE_DIR "/examples/images/";
 const std::string kTurned = VT_SOURCE_DIR "/tests/golden/images/exif6.jpg";
 
 struct Heard {
@@ -40,9 +40,10 @@ Heard predict(const PredictWork& work, size_t stop_after = SIZE_MAX) {
 
 TEST(RankPredict, GivesEveryImageARowInTheOrderOfTheList) {
   const TempFolder folder;
-  const auto model = open_model(kModel);
-  const std::vector<std::string> paths = {kImages + "chelsea.png", folder.file("bad.png", "no image"),
-                                          kImages + "rocket.jpg", kTurned, kImages + "chelsea.png"};
+  const auto model = open_model(kRankedModel);
+  const std::vector<std::string> paths = {kRankedImages + "chelsea.png", folder.file("bad.png", "no image"),
+                                          kRankedImages + "rocket.jpg", kTurned,
+                                          kRankedImages + "chelsea.png"};
   const Heard heard =
       predict({.model = *model, .paths = paths, .task = PredictTask::kLogits, .engine = {.batch = 2}});
   EXPECT_EQ(heard.order, (std::vector<size_t>{0, 1, 2, 3, 4}));
@@ -59,7 +60,7 @@ TEST(RankPredict, GivesEveryImageARowInTheOrderOfTheList) {
 }
 
 TEST(RankPredict, UprightImagesAreOthersAndAreNotCounted) {
-  const auto model = open_model(kModel);
+  const auto model = open_model(kRankedModel);
   PredictWork work{.model = *model, .paths = {kTurned}, .task = PredictTask::kLogits};
   const Heard stored = predict(work);
   work.upright = true;
@@ -70,9 +71,10 @@ TEST(RankPredict, UprightImagesAreOthersAndAreNotCounted) {
 }
 
 TEST(RankPredict, AStopNamesWhatIsDone) {
-  const auto model = open_model(kModel);
-  const PredictWork work{
-      .model = *model, .paths = std::vector<std::string>(5, kImages + "chelsea.png"), .engine = {.batch = 2}};
+  const auto model = open_model(kRankedModel);
+  const PredictWork work{.model = *model,
+                         .paths = std::vector<std::string>(5, kRankedImages + "chelsea.png"),
+                         .engine = {.batch = 2}};
   try {
     predict(work, 1);
     FAIL() << "it went on";

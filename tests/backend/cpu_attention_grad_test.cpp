@@ -11,21 +11,21 @@ namespace {
 
 using namespace testing;
 
-struct Case {
+struct AttentionGradCase {
   int64_t batch, heads, tokens, head_size;
   float spread = 1;  // of q and k: large makes the softmax nearly one-hot
 };
 
-const Case kCases[] = {{1, 1, 1, 1},    {1, 2, 5, 3},      {2, 3, 50, 32},  {1, 2, 65, 72},
-                       {1, 3, 197, 64}, {1, 1, 257, 80},   {1, 1, 577, 17}, {2, 2, 33, 8, 6},
-                       {1, 2, 97, 16},  {1, 1, 196, 40, 3}};
+const AttentionGradCase kAttentionGradCases[] = {
+    {1, 1, 1, 1},    {1, 2, 5, 3},    {2, 3, 50, 32},   {1, 2, 65, 72}, {1, 3, 197, 64},
+    {1, 1, 257, 80}, {1, 1, 577, 17}, {2, 2, 33, 8, 6}, {1, 2, 97, 16}, {1, 1, 196, 40, 3}};
 
 // Packed qkv [B, N, 3, H, E] and dout [B, N, H, E].
-struct Problem {
-  Case c;
+struct AttentionGradProblem {
+  AttentionGradCase c;
   Floats qkv, dout;
 
-  explicit Problem(const Case& shape)
+  explicit AttentionGradProblem(const AttentionGradCase& shape)
       : c(shape),
         qkv(random_floats(c.batch * c.tokens * 3 * c.heads * c.head_size, 1, c.spread)),
         dout(random_floats(c.batch * c.tokens * c.heads * c.head_size, 2)) {}
@@ -106,17 +106,17 @@ struct Problem {
   }
 };
 
-Floats grad(const Problem& p, const IsaKernels& isa, int threads, CpuParallelism parallel = {}) {
+Floats grad(const AttentionGradProblem& p, const IsaKernels& isa, int threads, CpuParallelism parallel = {}) {
   TestContext test(threads, isa, attention_grad_scratch(isa, p.c.tokens, p.c.tokens, p.c.head_size));
   Floats dqkv(p.qkv.size(), std::nanf(""));
   parallel_attention_grad(test.context(parallel), p.args(dqkv.data()));
   return dqkv;
 }
 
-class CpuAttentionGrad : public ::testing::TestWithParam<Case> {};
+class CpuAttentionGrad : public ::testing::TestWithParam<AttentionGradCase> {};
 
 TEST_P(CpuAttentionGrad, EveryLevelAgreesWithDoubleForAnyNumberOfThreads) {
-  const Problem p(GetParam());
+  const AttentionGradProblem p(GetParam());
   const std::vector<double> want = p.expected();
   for_every_level([&](const IsaKernels& isa) {
     const Floats one = grad(p, isa, 1);
@@ -126,12 +126,14 @@ TEST_P(CpuAttentionGrad, EveryLevelAgreesWithDoubleForAnyNumberOfThreads) {
   });
 }
 
-INSTANTIATE_TEST_SUITE_P(Shapes, CpuAttentionGrad, ::testing::ValuesIn(kCases), [](const auto& test) {
-  return std::to_string(test.param.tokens) + "x" + std::to_string(test.param.head_size);
-});
+INSTANTIATE_TEST_SUITE_P(Shapes, CpuAttentionGrad, ::testing::ValuesIn(kAttentionGradCases),
+                         [](const auto& test) {
+                           return std::to_string(test.param.tokens) + "x" +
+                                  std::to_string(test.param.head_size);
+                         });
 
 TEST(CpuAttentionGradValues, NanInAKeyReachesTheQueries) {
-  Problem p({1, 1, 9, 8});
+  AttentionGradProblem p({1, 1, 9, 8});
   p.qkv[p.at(0, 4, 1, 0) + 3] = std::nanf("");
   for_every_level([&](const IsaKernels& isa) {
     const Floats dqkv = grad(p, isa, 1);

@@ -12,23 +12,23 @@ namespace {
 
 using namespace testing;
 
-struct Case {
+struct AttentionCase {
   int64_t batch, heads, queries, keys, head_size;
   float spread = 1;  // of q and k: large makes the softmax nearly one-hot
 };
 
 // Token counts of real models, several key blocks, head sizes that fill no panel.
-const Case kCases[] = {{1, 1, 1, 1, 1},       {1, 2, 5, 5, 3},         {2, 3, 50, 50, 64},
-                       {1, 12, 197, 197, 64}, {1, 3, 65, 65, 72},      {1, 2, 257, 257, 80},
-                       {1, 1, 577, 577, 88},  {2, 7, 40, 300, 104},    {3, 4, 1, 197, 16},
-                       {1, 1, 700, 33, 8},    {1, 2, 100, 600, 64, 9}, {1, 1, 10, 513, 17}};
+const AttentionCase kAttentionCases[] = {{1, 1, 1, 1, 1},       {1, 2, 5, 5, 3},         {2, 3, 50, 50, 64},
+                                         {1, 12, 197, 197, 64}, {1, 3, 65, 65, 72},      {1, 2, 257, 257, 80},
+                                         {1, 1, 577, 577, 88},  {2, 7, 40, 300, 104},    {3, 4, 1, 197, 16},
+                                         {1, 1, 700, 33, 8},    {1, 2, 100, 600, 64, 9}, {1, 1, 10, 513, 17}};
 
 // q, k, v side by side, [B, N, H, E] each; q has its own N.
-struct Problem {
-  Case c;
+struct AttentionProblem {
+  AttentionCase c;
   Floats q, k, v;
 
-  explicit Problem(const Case& shape)
+  explicit AttentionProblem(const AttentionCase& shape)
       : c(shape),
         q(random_floats(c.batch * c.queries * c.heads * c.head_size, 1, c.spread)),
         k(random_floats(c.batch * c.keys * c.heads * c.head_size, 2, c.spread)),
@@ -71,18 +71,18 @@ struct Problem {
   }
 };
 
-Floats attend(const Problem& p, const IsaKernels& isa, int threads, CpuParallelism parallel = {}) {
-  const Case& c = p.c;
+Floats attend(const AttentionProblem& p, const IsaKernels& isa, int threads, CpuParallelism parallel = {}) {
+  const AttentionCase& c = p.c;
   TestContext test(threads, isa, attention_scratch(isa, c.queries, c.keys, c.head_size));
   Floats out(p.q.size(), std::nanf(""));
   parallel_attention(test.context(parallel), p.args(out.data()));
   return out;
 }
 
-class CpuAttention : public ::testing::TestWithParam<Case> {};
+class CpuAttention : public ::testing::TestWithParam<AttentionCase> {};
 
 TEST_P(CpuAttention, EveryLevelAgreesWithDoubleForAnyNumberOfThreads) {
-  const Problem p(GetParam());
+  const AttentionProblem p(GetParam());
   for (IsaLevel level : available_isa_levels()) {
     const IsaKernels& isa = isa_kernels(level);
     const Floats one = attend(p, isa, 1);
@@ -101,15 +101,15 @@ TEST_P(CpuAttention, EveryLevelAgreesWithDoubleForAnyNumberOfThreads) {
   }
 }
 
-INSTANTIATE_TEST_SUITE_P(Shapes, CpuAttention, ::testing::ValuesIn(kCases), [](const auto& test) {
-  const Case& c = test.param;
+INSTANTIATE_TEST_SUITE_P(Shapes, CpuAttention, ::testing::ValuesIn(kAttentionCases), [](const auto& test) {
+  const AttentionCase& c = test.param;
   return std::to_string(c.queries) + "x" + std::to_string(c.keys) + "x" + std::to_string(c.head_size);
 });
 
 // Scores of a later block of keys so far above the earlier ones that only a maximum renewed there keeps their
 // exponentials finite.
 TEST(CpuAttentionBlocks, LaterKeysMayScoreFarHigher) {
-  Problem p({1, 1, 9, 600, 16});
+  AttentionProblem p({1, 1, 9, 600, 16});
   std::fill(p.q.begin(), p.q.end(), 1.0f);
   std::fill(p.k.begin(), p.k.end(), 0.0f);
   std::fill(p.k.end() - 50 * 16, p.k.end(), 40.0f);
@@ -124,7 +124,7 @@ TEST(CpuAttentionBlocks, LaterKeysMayScoreFarHigher) {
 // The layout a qkv projection leaves behind: one buffer [B, N, 3, H, E].
 TEST(CpuAttentionLayout, ReadsPackedQkvInPlace) {
   const int64_t batch = 2, heads = 3, tokens = 37, size = 24, width = heads * size;
-  Problem p({batch, heads, tokens, tokens, size});
+  AttentionProblem p({batch, heads, tokens, tokens, size});
   Floats qkv(static_cast<size_t>(batch * tokens * 3 * width)), out(p.q.size());
   for (int64_t token = 0; token < batch * tokens; ++token) {
     for (int64_t part = 0; part < 3; ++part) {
@@ -143,7 +143,7 @@ TEST(CpuAttentionLayout, ReadsPackedQkvInPlace) {
 
 // Broken input must not look healthy.
 TEST(CpuAttentionLayout, NanInAKeyReachesEveryQuery) {
-  Problem p({1, 1, 9, 30, 8});
+  AttentionProblem p({1, 1, 9, 30, 8});
   p.k[20 * 8 + 3] = std::nanf("");
   for (IsaLevel level : available_isa_levels())
     for (float value : attend(p, isa_kernels(level), 1)) EXPECT_TRUE(std::isnan(value));

@@ -23,12 +23,12 @@ Bf16s random_bf16(int64_t count, uint32_t seed) {
   return values;
 }
 
-struct Case {
+struct Bf16Case {
   int64_t m, n, k;
   bool by_inputs = false;
 };
-const Case kCases[] = {{1, 1, 32},          {5, 17, 64, true},   {33, 40, 96},       {50, 130, 416},
-                       {65, 33, 800, true}, {197, 96, 32, true}, {31, 160, 64, true}};
+const Bf16Case kBf16Cases[] = {{1, 1, 32},          {5, 17, 64, true},   {33, 40, 96},       {50, 130, 416},
+                               {65, 33, 800, true}, {197, 96, 32, true}, {31, 160, 64, true}};
 
 struct Sum {
   double value, magnitude;
@@ -46,7 +46,7 @@ Sum dot(const Bf16s& a, int64_t a_at, int64_t a_step, const Bf16s& b, int64_t b_
 }
 
 struct Linear {
-  Case c;
+  Bf16Case c;
   Bf16s a = random_bf16(c.m * c.k, 1), w = random_bf16(c.n * c.k, 2);
   Floats bias = random_floats(c.n, 3), residual = random_floats(c.m * c.n, 4);
 
@@ -68,7 +68,7 @@ struct Linear {
 
 TEST(CpuBf16Tensor, LinearMatchesPlainLoops) {
   for_every_dot_level([](const IsaKernels& isa) {
-    for (const Case& c : kCases) {
+    for (const Bf16Case& c : kBf16Cases) {
       const Linear linear{c};
       const Bf16s out = linear.plain(isa);
       for (int64_t i = 0; i < c.m * c.n; ++i) {
@@ -106,7 +106,7 @@ TEST(CpuBf16Tensor, StepsRoundOneByOne) {
 }
 
 struct Grad {
-  Case c;
+  Bf16Case c;
   Bf16s x = random_bf16(c.m * c.k, 1), dy = random_bf16(c.m * c.n, 2);
   Floats before = random_floats(c.n * c.k, 3);
 
@@ -119,11 +119,11 @@ struct Grad {
 };
 
 // One row, rows in two chunks of which the last is odd, widths around tiles.
-const Case kGrads[] = {{1, 1, 1}, {31, 17, 33}, {64, 48, 40}, {197, 33, 130}, {2100, 50, 35}};
+const Bf16Case kGrads[] = {{1, 1, 1}, {31, 17, 33}, {64, 48, 40}, {197, 33, 130}, {2100, 50, 35}};
 
 TEST(CpuBf16Tensor, WeightGradMatchesPlainLoops) {
   for_every_dot_level([](const IsaKernels& isa) {
-    for (const Case& c : kGrads) {
+    for (const Bf16Case& c : kGrads) {
       const Grad grad{c};
       const Floats dw = grad.run(isa, false), added = grad.run(isa, true);
       for (int64_t i = 0; i < c.n * c.k; ++i) {

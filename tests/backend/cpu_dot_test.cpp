@@ -43,14 +43,14 @@ class Guarded {
   std::vector<std::byte> all_;
 };
 
-struct Case {
+struct DotCase {
   int64_t m, n, k;
   bool bias = false, scale = false, residual = false;
   Activation act = Activation::kNone;
 };
 
 // Rows around 12, 16 and 32; columns around 16, 32 and the task's 128; k around a step and several blocks.
-const Case kCases[] = {
+const DotCase kDotCases[] = {
     {1, 1, 1},
     {1, 16, 31, true},
     {2, 17, 33, true, true},
@@ -67,15 +67,15 @@ const Case kCases[] = {
     {49, 40, 1537},
 };
 
-std::string name_of(const Case& c) {
+std::string name_of(const DotCase& c) {
   return strf("%ldx%ldx%ld", static_cast<long>(c.m), static_cast<long>(c.n), static_cast<long>(c.k));
 }
 
-struct Problem {
-  Case c;
+struct DotProblem {
+  DotCase c;
   Floats a, w, bias, scale, residual;
 
-  explicit Problem(const Case& shape)
+  explicit DotProblem(const DotCase& shape)
       : c(shape),
         a(random_floats(c.m * c.k, 1, 2)),
         w(random_floats(c.n * c.k, 2, 0.2f)),
@@ -92,9 +92,9 @@ struct Problem {
 // Computes a whole GEMM by one call of each function, with guards around all it may touch. `steps_apart`
 // gives each tile that many row steps, `cols_apart` that many columns; 0: all. Rows of A and of the result
 // lie apart.
-Floats multiply(const LowpKernels& kernels, const Problem& p, int64_t steps_apart = 0,
+Floats multiply(const LowpKernels& kernels, const DotProblem& p, int64_t steps_apart = 0,
                 int64_t cols_apart = 0) {
-  const Case& c = p.c;
+  const DotCase& c = p.c;
   const int64_t lda = c.k + 3, ldc = c.n + 5;
   const int64_t bytes = kernels.row_bytes(c.k), step = kernels.row_step,
                 rows = steps_apart ? steps_apart * step : c.m, cols = cols_apart ? cols_apart : c.n;
@@ -141,8 +141,8 @@ float as_it_is(float x) {
 }
 
 // Applies the level's own epilogue to sums of rounded values made here, so that only the sums are judged.
-void expect_sums(const IsaKernels& isa, const Problem& p, float (*round)(float), const Floats& got) {
-  const Case& c = p.c;
+void expect_sums(const IsaKernels& isa, const DotProblem& p, float (*round)(float), const Floats& got) {
+  const DotCase& c = p.c;
   for (int64_t i = 0; i < c.m; ++i) {
     for (int64_t j = 0; j < c.n; ++j) {
       double sum = 0, magnitude = 1;
@@ -171,9 +171,9 @@ void expect_sums(const IsaKernels& isa, const Problem& p, float (*round)(float),
 void expect_sums_of_all_cases(LowpKernels IsaKernels::*gemms, float (*round)(float)) {
   for_every_dot_level([&](const IsaKernels& isa) {
     if (!(isa.*gemms).tile) return;
-    for (const Case& c : kCases) {
+    for (const DotCase& c : kDotCases) {
       SCOPED_TRACE(name_of(c));
-      const Problem problem(c);
+      const DotProblem problem(c);
       expect_sums(isa, problem, round, multiply(isa.*gemms, problem));
     }
   });
@@ -202,7 +202,7 @@ TEST(CpuDot, PartsLoseNoBit) {
     const Floats middles(whole.size(), 1 + 0x1p-10f);
     const auto check = [&](const Floats& a, const Floats& w) {
       const auto count = static_cast<int64_t>(whole.size());
-      Problem p({count, count, 1});
+      DotProblem p({count, count, 1});
       p.a = a, p.w = w;
       const Floats got = multiply(isa.split, p);
       for (int64_t i = 0; i < count; ++i)
@@ -219,9 +219,9 @@ TEST(CpuDot, PartsLoseNoBit) {
 TEST(CpuDot, Int8IsThatOfTheBaseline) {
   for_every_dot_level([](const IsaKernels& isa) {
     const LowpKernels& plain = isa_kernels(IsaLevel::kBaseline).int8;
-    for (const Case& c : kCases) {
+    for (const DotCase& c : kDotCases) {
       SCOPED_TRACE(name_of(c));
-      const Problem problem({c.m, c.n, c.k});
+      const DotProblem problem({c.m, c.n, c.k});
       EXPECT_TRUE(same_bits(multiply(isa.int8, problem), multiply(plain, problem)));
     }
   });
@@ -230,7 +230,7 @@ TEST(CpuDot, Int8IsThatOfTheBaseline) {
 // Values that int8 holds exactly give an exact GEMM.
 TEST(CpuDot, Int8OfSmallIntegersIsExact) {
   for_every_dot_level([](const IsaKernels& isa) {
-    Problem p({19, 37, 150, true, false, true});
+    DotProblem p({19, 37, 150, true, false, true});
     for (size_t i = 0; i < p.a.size(); ++i) p.a[i] = static_cast<float>(static_cast<int>(i * 31 % 255) - 127);
     for (size_t i = 0; i < p.w.size(); ++i) p.w[i] = static_cast<float>(static_cast<int>(i * 57 % 255) - 127);
     for (int64_t i = 0; i < p.c.m; ++i) p.a[i * p.c.k] = 127;
@@ -248,7 +248,7 @@ TEST(CpuDot, Int8OfSmallIntegersIsExact) {
 
 TEST(CpuDot, TilesDoNotChangeResults) {
   for_every_dot_level([](const IsaKernels& isa) {
-    const Problem problem({50, 136, 400, true, true, true, Activation::kGeluErf});
+    const DotProblem problem({50, 136, 400, true, true, true, Activation::kGeluErf});
     for (const LowpKernels* kernels : all_gemms(isa)) {
       const Floats whole = multiply(*kernels, problem);
       for (int64_t steps : {1, 2, 3})
@@ -261,7 +261,7 @@ TEST(CpuDot, TilesDoNotChangeResults) {
 // Rows that are not numbers stay so, and only they; rows and columns of zeros give zero.
 TEST(CpuDot, SpecialRows) {
   for_every_dot_level([](const IsaKernels& isa) {
-    Problem p({9, 40, 70});
+    DotProblem p({9, 40, 70});
     const auto value = [&](int64_t row, int64_t at) -> float& { return p.a[row * p.c.k + at]; };
     value(1, 69) = std::nanf("");
     value(7, 3) = std::bit_cast<float>(0x7fffffffu);
@@ -286,7 +286,7 @@ TEST(CpuDot, SpecialRows) {
 // Does the same for weights, by columns; a value that bf16 cannot hold is not finite in its parts.
 TEST(CpuDot, SpecialColumns) {
   for_every_dot_level([](const IsaKernels& isa) {
-    Problem p({20, 40, 70});
+    DotProblem p({20, 40, 70});
     p.w[3 * p.c.k + 5] = std::bit_cast<float>(0x7fffffffu);
     p.w[17 * p.c.k + 69] = std::bit_cast<float>(0xff800001u);
     p.w[39 * p.c.k] = std::nanf("");
@@ -297,7 +297,7 @@ TEST(CpuDot, SpecialColumns) {
           EXPECT_EQ(std::isnan(got[i * p.c.n + j]), j == 3 || j == 17 || j == 39) << i << " " << j;
     }
     if (!isa.split.tile) return;
-    p = Problem({2, 3, 4});
+    p = DotProblem({2, 3, 4});
     p.a[1] = 3.4e38f, p.w[2 * p.c.k] = -3.4e38f;
     const Floats got = multiply(isa.split, p);
     for (int64_t at : {0, 1, 2, 5}) EXPECT_FALSE(std::isfinite(got[at])) << at;
@@ -309,12 +309,12 @@ TEST(CpuDot, SpecialColumns) {
 // changes nothing, and the result equals that of its parts.
 TEST(CpuDot, ThreadsDoNotChangeResults) {
   for_every_dot_level([](const IsaKernels& isa) {
-    for (const Case& c :
-         {Case{197, 160, 96, true, false, true, Activation::kGeluErf}, {50, 40, 1600, true}}) {
+    for (const DotCase& c :
+         {DotCase{197, 160, 96, true, false, true, Activation::kGeluErf}, {50, 40, 1600, true}}) {
       SCOPED_TRACE(name_of(c));
-      const Problem p(c);
+      const DotProblem p(c);
       const Floats gamma = random_floats(c.k, 6), beta = random_floats(c.k, 7);
-      Problem normed = p;
+      DotProblem normed = p;
       isa.layernorm_rows({p.a.data(), c.k, normed.a.data(), c.k, c.m, c.k, gamma.data(), beta.data(), 1e-6f});
       for (const LowpKernels* kernels : all_gemms(isa)) {
         const Floats want = multiply(*kernels, normed);

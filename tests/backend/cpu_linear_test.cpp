@@ -18,14 +18,14 @@ namespace {
 
 using namespace testing;
 
-struct Case {
+struct LinearCase {
   int64_t m, n, k;
   bool norm = false, bias = false, scale = false, residual = false;
   Activation act = Activation::kNone;
 };
 
 // Tokens and widths of small and real models, widths around the panels of every level, K in several blocks.
-const Case kCases[] = {
+const LinearCase kLinearCases[] = {
     {1, 1, 1},
     {1, 3, 16, false, true},
     {5, 17, 3, false, true, true, true},
@@ -49,13 +49,13 @@ double activated(Activation act, double x) {
   return x;
 }
 
-struct Problem {
-  Case c;
+struct LinearProblem {
+  LinearCase c;
   Floats a, w, bias, scale, residual, gamma, beta;
   std::vector<double> want, tolerance;
   static constexpr float kEps = 1e-6f;
 
-  explicit Problem(const Case& shape)
+  explicit LinearProblem(const LinearCase& shape)
       : c(shape),
         a(random_floats(c.m * c.k, 1, 2)),
         w(random_floats(c.n * c.k, 2, 0.2f)),
@@ -123,7 +123,7 @@ struct Problem {
   }
 };
 
-Floats own(const Problem& p, const IsaKernels& isa, int threads, CpuParallelism parallel = {}) {
+Floats own(const LinearProblem& p, const IsaKernels& isa, int threads, CpuParallelism parallel = {}) {
   TestContext test(threads, isa, linear_scratch(isa, p.c.m, p.c.n, p.c.k, p.c.norm));
   Floats packed(static_cast<size_t>(isa.packed_elems(p.c.n, p.c.k)), std::nanf(""));
   parallel_pack_weights(test.context(), p.w.data(), p.c.n, p.c.k, packed.data());
@@ -132,17 +132,17 @@ Floats own(const Problem& p, const IsaKernels& isa, int threads, CpuParallelism 
   return out;
 }
 
-Floats by_library(const GemmLibrary& library, const Problem& p, const IsaKernels& isa, int threads) {
+Floats by_library(const GemmLibrary& library, const LinearProblem& p, const IsaKernels& isa, int threads) {
   TestContext test(threads, isa, library_linear_scratch(isa, p.c.m, p.c.n, p.c.k, p.c.norm));
   Floats out(static_cast<size_t>(p.c.m * p.c.n), std::nanf(""));
   parallel_library_linear(test.context(), library, p.args(nullptr, out.data()), p.w.data());
   return out;
 }
 
-class CpuLinear : public ::testing::TestWithParam<Case> {};
+class CpuLinear : public ::testing::TestWithParam<LinearCase> {};
 
 TEST_P(CpuLinear, EveryLevelAgreesWithDoubleForAnyNumberOfThreads) {
-  const Problem problem(GetParam());
+  const LinearProblem problem(GetParam());
   for (IsaLevel level : available_isa_levels()) {
     const IsaKernels& isa = isa_kernels(level);
     const Floats one = own(problem, isa, 1);
@@ -153,8 +153,8 @@ TEST_P(CpuLinear, EveryLevelAgreesWithDoubleForAnyNumberOfThreads) {
   }
 }
 
-void expect_library_agrees(const GemmLibrary& library, const Case& shape) {
-  const Problem problem(shape);
+void expect_library_agrees(const GemmLibrary& library, const LinearCase& shape) {
+  const LinearProblem problem(shape);
   const IsaKernels& isa = isa_kernels(best_isa());
   const Floats one = by_library(library, problem, isa, 1);
   problem.expect_close(one, library.version.c_str());
@@ -195,7 +195,7 @@ TEST_P(CpuLinear, OneDnnAgreesWithDoubleForAnyNumberOfThreads) {
   expect_library_agrees(onednn(), GetParam());
 }
 
-INSTANTIATE_TEST_SUITE_P(Shapes, CpuLinear, ::testing::ValuesIn(kCases), [](const auto& test) {
+INSTANTIATE_TEST_SUITE_P(Shapes, CpuLinear, ::testing::ValuesIn(kLinearCases), [](const auto& test) {
   return std::to_string(test.param.m) + "x" + std::to_string(test.param.n) + "x" +
          std::to_string(test.param.k);
 });
@@ -215,7 +215,7 @@ TEST(OneDnn, IsTakenWhereItIsInstalled) {
 // when several threads call it at once: so nothing may have called it before, and nothing has in a process of
 // its own.
 TEST(OneDnnUnderLoad, DISABLED_FirstGemmsOfAProcess) {
-  const Problem problem({577, 127, 192, true, true, false, true});
+  const LinearProblem problem({577, 127, 192, true, true, false, true});
   for (int gemm = 0; gemm < 8 && !HasFailure(); ++gemm)
     problem.expect_close(by_library(onednn(), problem, isa_kernels(best_isa()), 8), "under load");
 }
@@ -244,7 +244,7 @@ TEST(OneDnnUnderLoad, FreshProcessesWithMoreThreadsThanCoresAgreeWithDouble) {
 // A GEMM may accumulate into its own output, also when K takes several blocks.
 TEST(CpuLinearInPlace, ResidualMayBeTheOutput) {
   for (int64_t k : {64, 700}) {
-    const Problem problem({30, 70, k, false, true, false, true});
+    const LinearProblem problem({30, 70, k, false, true, false, true});
     for (IsaLevel level : available_isa_levels()) {
       const IsaKernels& isa = isa_kernels(level);
       TestContext test(2, isa, linear_scratch(isa, 30, 70, k, false));
@@ -259,7 +259,7 @@ TEST(CpuLinearInPlace, ResidualMayBeTheOutput) {
 }
 
 TEST(CpuLinearScratch, TooLittleIsRefused) {
-  const Problem problem({5, 16, 16});
+  const LinearProblem problem({5, 16, 16});
   const IsaKernels& isa = isa_kernels(best_isa());
   TestContext test(1, isa, {});
   Floats out(5 * 16);

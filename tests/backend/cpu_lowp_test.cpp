@@ -15,13 +15,13 @@ namespace {
 
 using namespace testing;
 
-struct Case {
+struct LowpCase {
   int64_t m, n, k;
   bool norm = false, epilogue = false;
 };
 
 // Tokens of real models, odd widths, widths around the panels of every level, K in several blocks.
-const Case kCases[] = {
+const LowpCase kLowpCases[] = {
     {1, 1, 1},
     {1, 192, 768, false, true},
     {3, 33, 2},
@@ -37,7 +37,7 @@ const Case kCases[] = {
 };
 
 // Runs the op on the reference backend.
-Floats reference(Arithmetic arithmetic, const Case& c, const Floats& x, const Floats& w) {
+Floats reference(Arithmetic arithmetic, const LowpCase& c, const Floats& x, const Floats& w) {
   const LinearOp op(arithmetic);
   const std::vector<TensorDesc> ins = {{DType::kF32, {{'N', c.m}, {'D', c.k}}},
                                        {DType::kF32, {{'F', c.n}, {'D', c.k}}}};
@@ -54,11 +54,11 @@ Floats reference(Arithmetic arithmetic, const Case& c, const Floats& x, const Fl
   return out;
 }
 
-struct Problem {
-  Case c;
+struct LowpProblem {
+  LowpCase c;
   Floats x, w, bias, scale, residual, gamma, beta;
 
-  explicit Problem(const Case& shape)
+  explicit LowpProblem(const LowpCase& shape)
       : c(shape),
         x(random_floats(c.m * c.k, 1, 3)),
         w(random_floats(c.n * c.k, 2, 0.2f)),
@@ -109,7 +109,7 @@ const LowpKernels& kernels_of(const IsaKernels& isa, Arithmetic arithmetic) {
   return arithmetic == Arithmetic::kInt8 ? isa.int8 : isa.bf16;
 }
 
-Floats own(const Problem& p, const IsaKernels& isa, Arithmetic arithmetic, int threads) {
+Floats own(const LowpProblem& p, const IsaKernels& isa, Arithmetic arithmetic, int threads) {
   const LowpKernels& kernels = kernels_of(isa, arithmetic);
   TestContext test(threads, isa, lowp_linear_scratch(kernels, p.c.m, p.c.n, p.c.k, p.c.norm));
   std::vector<float> room(static_cast<size_t>(kernels.packed_bytes(p.c.n, p.c.k)) / 4 + 17);
@@ -122,10 +122,10 @@ Floats own(const Problem& p, const IsaKernels& isa, Arithmetic arithmetic, int t
   return out;
 }
 
-class CpuLowp : public ::testing::TestWithParam<Case> {};
+class CpuLowp : public ::testing::TestWithParam<LowpCase> {};
 
 TEST_P(CpuLowp, EveryLevelAgreesWithTheReferenceForAnyNumberOfThreads) {
-  const Problem problem(GetParam());
+  const LowpProblem problem(GetParam());
   for_every_level([&](const IsaKernels& isa) {
     for (Arithmetic arithmetic : {Arithmetic::kBF16, Arithmetic::kInt8}) {
       const Floats one = own(problem, isa, arithmetic, 1);
@@ -136,7 +136,7 @@ TEST_P(CpuLowp, EveryLevelAgreesWithTheReferenceForAnyNumberOfThreads) {
   });
 }
 
-INSTANTIATE_TEST_SUITE_P(Shapes, CpuLowp, ::testing::ValuesIn(kCases), [](const auto& test) {
+INSTANTIATE_TEST_SUITE_P(Shapes, CpuLowp, ::testing::ValuesIn(kLowpCases), [](const auto& test) {
   return std::to_string(test.param.m) + "x" + std::to_string(test.param.n) + "x" +
          std::to_string(test.param.k);
 });
@@ -144,7 +144,7 @@ INSTANTIATE_TEST_SUITE_P(Shapes, CpuLowp, ::testing::ValuesIn(kCases), [](const 
 // A row or output that is not finite affects itself alone; zeros and values too small for a scale give zero.
 TEST(CpuLowpValues, WhatIsNotFiniteStaysInItsRowAndColumn) {
   constexpr int64_t kM = 20, kN = 35, kK = 50;
-  Problem problem({kM, kN, kK});
+  LowpProblem problem({kM, kN, kK});
   const auto row = [&](Floats& values, int64_t r) { return values.begin() + r * kK; };
   row(problem.x, 3)[7] = std::nanf("");
   row(problem.x, 5)[49] = INFINITY;
@@ -172,7 +172,7 @@ TEST(CpuLowpValues, WhatIsNotFiniteStaysInItsRowAndColumn) {
 }
 
 TEST(CpuLowpScratch, TooLittleIsRefused) {
-  const Problem problem({5, 16, 16});
+  const LowpProblem problem({5, 16, 16});
   const IsaKernels& isa = isa_kernels(best_isa());
   TestContext test(1, isa, {});
   Floats out(5 * 16);

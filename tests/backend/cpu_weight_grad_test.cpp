@@ -10,20 +10,21 @@ namespace {
 
 using namespace testing;
 
-struct Case {
+struct WeightGradCase {
   int64_t m, n, k;
 };
 
 // One row, widths around the panels of every level, rows in several chunks of which the last is odd.
-const Case kCases[] = {{1, 1, 1},      {3, 5, 7},     {16, 17, 33},   {50, 64, 64},   {65, 95, 31},
-                       {257, 33, 100}, {513, 40, 65}, {1030, 48, 19}, {1600, 10, 96}, {400, 60, 1600}};
+const WeightGradCase kWeightGradCases[] = {{1, 1, 1},      {3, 5, 7},      {16, 17, 33},  {50, 64, 64},
+                                           {65, 95, 31},   {257, 33, 100}, {513, 40, 65}, {1030, 48, 19},
+                                           {1600, 10, 96}, {400, 60, 1600}};
 
 // dw[n, k] and how far it may be off.
 struct Expected {
   std::vector<double> value, tolerance;
 };
 
-Expected plain_dw(const Case& c, const Floats& x, const Floats& dy, const Floats* before) {
+Expected plain_dw(const WeightGradCase& c, const Floats& x, const Floats& dy, const Floats* before) {
   Expected e;
   for (int64_t n = 0; n < c.n; ++n) {
     for (int64_t k = 0; k < c.k; ++k) {
@@ -47,9 +48,9 @@ void expect_close(const Floats& got, const Expected& want, const char* what) {
     ASSERT_NEAR(got[i], want.value[i], want.tolerance[i]) << what << " at " << i;
 }
 
-class CpuWeightGrad : public ::testing::TestWithParam<Case> {
+class CpuWeightGrad : public ::testing::TestWithParam<WeightGradCase> {
  protected:
-  Case c = GetParam();
+  WeightGradCase c = GetParam();
   Floats x = random_floats(c.m * c.k, 1), dy = random_floats(c.m * c.n, 2),
          before = random_floats(c.n * c.k, 3);
 
@@ -119,7 +120,7 @@ TEST_P(CpuWeightGrad, InputGradientAgreesWithDouble) {
   });
 }
 
-INSTANTIATE_TEST_SUITE_P(Shapes, CpuWeightGrad, ::testing::ValuesIn(kCases), [](const auto& test) {
+INSTANTIATE_TEST_SUITE_P(Shapes, CpuWeightGrad, ::testing::ValuesIn(kWeightGradCases), [](const auto& test) {
   return std::to_string(test.param.m) + "x" + std::to_string(test.param.n) + "x" +
          std::to_string(test.param.k);
 });
@@ -138,7 +139,7 @@ TEST(CpuPatchWeightGrad, AgreesWithGatheredPatches) {
           const int64_t row = at % patches / across * 3 + y, column = at % across * 4 + x;
           rows.push_back(image[static_cast<size_t>(((at / patches * 2 + c) * 12 + row) * 20 + column)]);
         }
-  const Case c{m, 21, k};
+  const WeightGradCase c{m, 21, k};
   const Floats before = random_floats(21 * k, 3);
   for (const bool add : {false, true}) {
     const Expected want = plain_dw(c, rows, dy, add ? &before : nullptr);

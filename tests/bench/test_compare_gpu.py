@@ -1,5 +1,5 @@
 """The comparison on a GPU and the timing of whole training commands, without a GPU and without torch: a made-up program
-and a made-up torch in processes of their own."""
+and a made-up torch in processes of their own.  test_compare_gpu.py [CLASS]"""
 import argparse
 import io
 import json
@@ -66,6 +66,8 @@ TORCH = """\
 
 
 class OnGpu(unittest.TestCase):
+    """What the tests share: the made-up program and its peers."""
+
     def setUp(self):
         kept = tempfile.TemporaryDirectory()
         self.addCleanup(kept.cleanup)
@@ -77,8 +79,8 @@ class OnGpu(unittest.TestCase):
         jax = textwrap.dedent(TORCH).replace('{"default": 30, "graphs": 15}[case["mode"]]', "40")
         (self.folder / "made_jax.py").write_text(jax.replace('case["mode"] == "autotune"', "False"))
 
-    def compare(self, case, stream, fp8=False, jax=False):
-        options = types.SimpleNamespace(vitrail=str(self.program), modes=list(compare_gpu.MODES), rounds=2, seconds=0.0,
+    def compare(self, case, stream, fp8=False, jax=False, modes=compare_gpu.MODES):
+        options = types.SimpleNamespace(vitrail=str(self.program), modes=list(modes), rounds=2, seconds=0.0,
                                         limit=None, fp8=fp8, jax=jax)
         with mock.patch.object(compare_gpu, "TORCH", Peer("torch", "made_torch")), \
                 mock.patch.object(compare_gpu, "JAX", Peer("jax", "made_jax")), \
@@ -89,6 +91,8 @@ class OnGpu(unittest.TestCase):
     def row(self, result, name):
         return next(row for row in result["rows"] if row["peer"] == name)
 
+
+class Compared(OnGpu):
     def test_the_fastest_mode_counts_and_equal_work_is_said(self):
         result = self.compare("infer:m:4", "bf16")
         self.assertEqual(result["torch_best"], "torch graphs")
@@ -119,15 +123,8 @@ class OnGpu(unittest.TestCase):
         fp8 = self.row(result, "vitrail fp8")
         self.assertIn("fp8", fp8["command"])
         self.assertAlmostEqual(fp8["speedup"]["ratio"], self.row(result, "torch graphs")["ms"]["median"] / 8)
-        self.assertNotIn("vitrail fp8", [row["peer"] for row in self.compare("train:m:2", "f32", fp8=True)["rows"]])
-
-    def test_chart_shows_ours_and_the_fastest_torch(self):
-        result = compare_gpu.drawn(self.compare("infer:m:1", "bf16"))
-        self.assertEqual([row["peer"] for row in result["rows"]], ["vitrail", "torch graphs"])
-        texts = [t.text for t in xml.fromstring(chart([result], "gpu")).iter("{http://www.w3.org/2000/svg}text")]
-        self.assertTrue(any("torch graphs" in t for t in texts))
-        ratio = self.row(result, "vitrail")["speedup"]["ratio"]
-        self.assertTrue(any(f"Vitrail {ratio:.2f}x" in t for t in texts))
+        plain = self.compare("train:m:2", "f32", fp8=True, modes=["default"])
+        self.assertNotIn("vitrail fp8", [row["peer"] for row in plain["rows"]])
 
     def test_jax_is_a_peer_of_its_own_beside_torch(self):
         result = self.compare("train:m:2", "bf16", jax=True)
@@ -136,6 +133,16 @@ class OnGpu(unittest.TestCase):
         self.assertAlmostEqual(ours["against_jax"]["ratio"], theirs["ms"]["median"] / 10)
         self.assertIn("vitrail against jax: ", compare_gpu.table(result))
         self.assertEqual([row["peer"] for row in compare_gpu.drawn(result)["rows"]], ["vitrail", "torch graphs", "jax"])
+
+
+class Drawn(OnGpu):
+    def test_chart_shows_ours_and_the_fastest_torch(self):
+        result = compare_gpu.drawn(self.compare("infer:m:1", "bf16"))
+        self.assertEqual([row["peer"] for row in result["rows"]], ["vitrail", "torch graphs"])
+        texts = [t.text for t in xml.fromstring(chart([result], "gpu")).iter("{http://www.w3.org/2000/svg}text")]
+        self.assertTrue(any("torch graphs" in t for t in texts))
+        ratio = self.row(result, "vitrail")["speedup"]["ratio"]
+        self.assertTrue(any(f"Vitrail {ratio:.2f}x" in t for t in texts))
 
     def test_cases_opened_together_are_those_timed(self):
         words = ["compare_gpu.py", "train:m:2", "infer:m:1", "--together", "--streams", "bf16", "--modes", "default", "--rounds", "1",
@@ -150,12 +157,15 @@ class OnGpu(unittest.TestCase):
         self.assertEqual([(c["work"], c["batch"], c["stream"]) for c in cases], [("train", 2, "bf16"), ("infer", 1, "bf16")])
 
     def test_ratios_are_drawn_against_tokens_and_batch(self):
-        results = [self.compare("train:vit_base_patch16_224:8:1024", "f32"), self.compare("infer:vit_huge_patch14_224:1", "bf16")]
+        results = [self.compare("train:vit_base_patch16_224:8:1024", "f32", modes=["default"]),
+                   self.compare("infer:vit_huge_patch14_224:1", "bf16", modes=["default"])]
         self.assertEqual([(point[1], point[2]) for point in points(results)], [(4097, 8), (257, 1)])
         drawn = xml.fromstring(ratio_plot(results, "gpu"))
         titles = [t.text for t in drawn.iter("{http://www.w3.org/2000/svg}title")]
         self.assertEqual(sum("batch 8, 4097 tokens" in title for title in titles), 2, "a point in each panel")
 
+
+class Commands(OnGpu):
     def test_cases(self):
         case = compare_gpu.parse_case("train:vit_base_patch16_224:8:1024")
         self.assertEqual((case["work"], case["batch"], case["image"]), ("train", 8, 1024))

@@ -232,22 +232,6 @@ class Profiles(Contract):
         fine = {row["name"] for row in answer["fine"]}
         self.assertLessEqual({"qkv", "scores + softmax + context", "projection", "fc1", "GELU", "fc2"}, fine)
 
-    def test_profile_of_training_sweeps_and_ranks(self):
-        page = self.tmp / "profile.html"
-        answer = self.json("profile", "--train", *SMALL, "--batch", "2", "--classes", "3", "--sweep", "threads=1,2",
-                           "--html", page)
-        self.assertEqual({row["phase"] for row in answer["parts"]}, {"forward", "backward", "update"})
-        self.assertEqual([row["threads"] for row in answer["sweep"]], ["1", "2"])
-        self.assertIn("Roofline", page.read_text())
-        for mesh in ["dp=2", "tp=3"]:
-            ranks = self.json("profile", *SMALL, "--mesh", mesh, "--batch", "2")["ranks"]
-            self.assertEqual(len(ranks), int(mesh[-1]))
-        self.assertIn("communication", {row["name"] for row in ranks[0]})
-        ranks = self.json("profile", "--train", *SMALL, "--batch", "2", "--classes", "3", "--ranks", "2")["ranks"]
-        self.assertIn("communication", {row["name"] for row in ranks[1]})
-        for wrong in ["threads", "threads=0", "colour=1", "parallel=columns"]:
-            self.assertEqual(vitrail("profile", *SMALL, "--sweep", wrong).returncode, 64, wrong)
-
     def test_doctor(self):
         answer = self.json("doctor")
         self.assertGreater(answer["cpu"]["peak_gflops"], 0)
@@ -260,6 +244,28 @@ class Profiles(Contract):
     def test_quiet_says_nothing(self):
         self.assertEqual(self.ok("profile", *SMALL, "--quiet").stderr, "")
         self.assertNotEqual(self.ok("profile", *SMALL).stderr, "")
+
+
+class TrainingProfiles(Contract):
+    def test_profile_of_training_and_sweeps(self):
+        page = self.tmp / "profile.html"
+        answer = self.json("profile", "--train", *SMALL, "--batch", "2", "--classes", "3", "--sweep", "threads=1,2",
+                           "--html", page)
+        self.assertEqual({row["phase"] for row in answer["parts"]}, {"forward", "backward", "update"})
+        self.assertEqual([row["threads"] for row in answer["sweep"]], ["1", "2"])
+        self.assertIn("Roofline", page.read_text())
+        for wrong in ["threads", "threads=0", "colour=1", "parallel=columns"]:
+            self.assertEqual(vitrail("profile", *SMALL, "--sweep", wrong).returncode, 64, wrong)
+
+
+class RankProfiles(Contract):
+    def test_profile_of_ranks(self):
+        for mesh in ["dp=2", "tp=3"]:
+            ranks = self.json("profile", *SMALL, "--mesh", mesh, "--batch", "2")["ranks"]
+            self.assertEqual(len(ranks), int(mesh[-1]))
+        self.assertIn("communication", {row["name"] for row in ranks[0]})
+        ranks = self.json("profile", "--train", *SMALL, "--batch", "2", "--classes", "3", "--ranks", "2")["ranks"]
+        self.assertIn("communication", {row["name"] for row in ranks[1]})
 
 
 if __name__ == "__main__":

@@ -289,6 +289,8 @@ class Memory(Contract):
         self.assertEqual(done.returncode, 71, done.stderr)
         self.assertRegex(done.stderr, "needs .*address space that ulimit -v allows")
 
+
+class LargeImages(Contract):
     def limited(self, kilobytes, *arguments):
         line = f"ulimit -v {kilobytes}; " + shlex.join([PROGRAM, *map(str, arguments)])
         return subprocess.run(["bash", "-c", line], capture_output=True, text=True, timeout=120)

@@ -7,7 +7,7 @@
 namespace vitrail {
 namespace {
 
-PreprocessConfig of_side(int64_t side) {
+PreprocessConfig squares_of(int64_t side) {
   PreprocessConfig config;
   config.height = config.width = config.resize = side;
   config.mean = {0.485, 0.456, 0.406};
@@ -133,7 +133,7 @@ TEST(PaddedCrop, ReachesEveryPlace) {
 TEST(Augmenter, WithoutAugmentationIsPreprocessing) {
   AugmentConfig config;
   config.hflip = 0;
-  PreprocessConfig preprocessing = of_side(16);
+  PreprocessConfig preprocessing = squares_of(16);
   for (const int64_t resize : {16, 20}) {
     preprocessing.resize = resize;
     const Augmenter augmenter(config, preprocessing, 3, 1);
@@ -162,7 +162,7 @@ AugmentConfig everything() {
 
 TEST(Augmenter, IsAFunctionOfSeedEpochAndPosition) {
   const Image image = test::scene(40, 50, 3, 4);
-  const Augmenter augmenter(everything(), of_side(24), 3, 1), other(everything(), of_side(24), 3, 2);
+  const Augmenter augmenter(everything(), squares_of(24), 3, 1), other(everything(), squares_of(24), 3, 2);
   const auto filled = [&](const Augmenter& by, int64_t epoch, int64_t position) {
     std::vector<float> target(3 * 24 * 24);
     by.fill(image, epoch, position, target);
@@ -176,7 +176,7 @@ TEST(Augmenter, IsAFunctionOfSeedEpochAndPosition) {
 }
 
 TEST(Augmenter, EveryCropGivesTheModelsSize) {
-  PreprocessConfig wide = of_side(24);
+  PreprocessConfig wide = squares_of(24);
   wide.width = 36;
   wide.mean = wide.std = {0.5};
   for (const CropKind crop : {CropKind::kNone, CropKind::kResized, CropKind::kPad})
@@ -195,7 +195,7 @@ TEST(Augmenter, EveryCropGivesTheModelsSize) {
 
 TEST(Augmenter, FlipsHalfOfTheImages) {
   const Image image = test::scene(8, 8, 3, 1);
-  const Augmenter augmenter({}, of_side(8), 3, 1);
+  const Augmenter augmenter({}, squares_of(8), 3, 1);
   int flipped = 0;
   for (int64_t position = 0; position < 1000; ++position)
     flipped += augmenter.vary(image, 0, position).pixels != image.pixels;

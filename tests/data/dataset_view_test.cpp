@@ -12,7 +12,7 @@ namespace {
 using namespace test;
 using Names = std::vector<std::string>;
 
-std::set<std::string> names_of(const Dataset& data) {
+std::set<std::string> name_set(const Dataset& data) {
   std::set<std::string> names;
   for (int64_t i = 0; i < data.size(); ++i) names.insert(data.sample_name(i));
   return names;
@@ -36,7 +36,7 @@ TEST(OpenData, SplitsByHashOfNames) {
   fill(folder, "", {200, 200});
   const DataConfig config{.train = "folder:" + folder.path(), .val_fraction = 0.2};
   const DataSplits splits = open_data(config);
-  const auto train = names_of(*splits.train), val = names_of(*splits.val);
+  const auto train = name_set(*splits.train), val = name_set(*splits.val);
   EXPECT_EQ(train.size() + val.size(), 400u);
   EXPECT_EQ(val.size(), 79u);
   for (const std::string& name : val) EXPECT_FALSE(train.count(name));
@@ -44,7 +44,7 @@ TEST(OpenData, SplitsByHashOfNames) {
   EXPECT_NE(all_notes(splits).find(strf("%zu samples", val.size())), std::string::npos);
   // An image that is added moves no other.
   folder.file("class 0/new.png", png(0));
-  for (const std::string& name : names_of(*open_data(config).val))
+  for (const std::string& name : name_set(*open_data(config).val))
     EXPECT_TRUE(val.count(name) || name == "class 0/new.png");
 }
 
@@ -55,7 +55,7 @@ TEST(OpenData, TheSplitIsTheSameForEver) {
   fill(folder, "", {200, 200});
   const std::string spec = "folder:" + folder.path();
   EXPECT_EQ(
-      names_of(*open_data({.train = spec, .val_fraction = 0.02}).val),
+      name_set(*open_data({.train = spec, .val_fraction = 0.02}).val),
       (std::set<std::string>{"class 0/33.png", "class 0/35.png", "class 0/88.png", "class 0/134.png",
                              "class 0/157.png", "class 1/11.png", "class 1/25.png", "class 1/77.png",
                              "class 1/81.png", "class 1/93.png", "class 1/101.png", "class 1/177.png"}));
@@ -110,8 +110,8 @@ TEST(OpenData, FractionIsStratifiedAndNested) {
   config.fraction = 0.25;
   const DataSplits quarter = open_data(config);
   EXPECT_EQ(class_counts(*quarter.train), (std::vector<int64_t>{10, 3, 1}));
-  const auto larger = names_of(*half.train);
-  for (const std::string& name : names_of(*quarter.train)) EXPECT_TRUE(larger.count(name));
+  const auto larger = name_set(*half.train);
+  for (const std::string& name : name_set(*quarter.train)) EXPECT_TRUE(larger.count(name));
   EXPECT_NE(all_notes(quarter).find("14 of 51 samples"), std::string::npos) << all_notes(quarter);
 }
 

@@ -66,7 +66,7 @@ inline std::vector<NamedRow> rows(const std::string& file) {
   for (const Json& row : read_train(file)) result.push_back({row.at("name"), row});
   return result;
 }
-inline std::string row_name(const testing::TestParamInfo<NamedRow>& info) {
+inline std::string row_name(const ::testing::TestParamInfo<NamedRow>& info) {
   return info.param.name;
 }
 

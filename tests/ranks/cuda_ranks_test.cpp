@@ -33,7 +33,7 @@ TEST_F(CudaStagedRanks, LossesOfOneRank) {
   }
 }
 
-class NcclOnGpu : public testing::Test {
+class NcclOnGpu : public ::testing::Test {
  protected:
   void SetUp() override {
     if (const std::string problem = nccl_problem(); !problem.empty()) GTEST_SKIP() << problem;
@@ -95,14 +95,14 @@ TEST_F(NcclOnGpu, CollectivesOfTwoRanks) {
       for (const Case& one : cases) {
         if (one.name == "SendReceive") continue;  // a send alone waits for its receive
         one.body(ranks);
-        if (testing::Test::HasFailure()) ADD_FAILURE() << one.name << " on rank " << host.rank();
+        if (::testing::Test::HasFailure()) ADD_FAILURE() << one.name << " on rank " << host.rank();
         host.barrier();
       }
   });
 }
 
 // One test a mesh, so that one that does not end is known by its name.
-class NcclMesh : public NcclOnGpu, public testing::WithParamInterface<MeshCase> {};
+class NcclMesh : public NcclOnGpu, public ::testing::WithParamInterface<MeshCase> {};
 
 TEST_P(NcclMesh, LossesOfOneRankAndRecorded) {
   EXPECT_GT(expect_losses_of_one_rank(GetParam(), on_gpu(MeshTransport::kNccl)).recordings, 0u);
@@ -122,17 +122,17 @@ TEST_P(NcclMesh, TheSameBitsTwiceAndNodeByNode) {
   expect_same_values(once, slow, "node by node");
 }
 
-class NcclOnFourThreads : public NcclOnGpu, public testing::WithParamInterface<MeshCase> {};
+class NcclOnFourThreads : public NcclOnGpu, public ::testing::WithParamInterface<MeshCase> {};
 
 TEST_P(NcclOnFourThreads, LossesOfOneRank) {
   expect_losses_of_one_rank(GetParam(), on_gpu(MeshTransport::kNccl));
 }
 
-std::string mesh_name(const testing::TestParamInfo<MeshCase>& info) {
+std::string mesh_name(const ::testing::TestParamInfo<MeshCase>& info) {
   return info.param.name;
 }
-INSTANTIATE_TEST_SUITE_P(Gpu, NcclMesh, testing::ValuesIn(device_meshes(2)), mesh_name);
-INSTANTIATE_TEST_SUITE_P(Gpu, NcclOnFourThreads, testing::ValuesIn(device_meshes(4)), mesh_name);
+INSTANTIATE_TEST_SUITE_P(Gpu, NcclMesh, ::testing::ValuesIn(device_meshes(2)), mesh_name);
+INSTANTIATE_TEST_SUITE_P(Gpu, NcclOnFourThreads, ::testing::ValuesIn(device_meshes(4)), mesh_name);
 
 }  // namespace
 }  // namespace vitrail

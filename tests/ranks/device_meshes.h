@@ -43,7 +43,7 @@ inline MeshOutcome expect_losses_of_one_rank(const MeshCase& c, const MeshDevice
   whole.mesh = {1, 1, 1};
   const MeshOutcome one = run_mesh(whole, DType::kF32, updates, devices);
   MeshOutcome many = run_mesh(c, DType::kF32, updates, devices);
-  if (testing::Test::HasFailure()) return many;
+  if (::testing::Test::HasFailure()) return many;
   for (size_t i = 0; i < one.losses.size(); ++i)
     EXPECT_NEAR(many.losses[i], one.losses[i], 1e-5 * std::abs(one.losses[i])) << c.name << " update " << i;
   for (size_t r = 0; r < many.planned.size(); ++r)

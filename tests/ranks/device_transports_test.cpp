@@ -60,7 +60,7 @@ MeshDevices by_fake_nccl(bool share_queues = false) {
   }};
 }
 
-class DeviceMeshes : public testing::TestWithParam<MeshCase> {};
+class DeviceMeshes : public ::testing::TestWithParam<MeshCase> {};
 
 TEST_P(DeviceMeshes, StagedLossesOfOneRank) {
   const MeshOutcome many = expect_losses_of_one_rank(GetParam(), staged());
@@ -74,7 +74,7 @@ TEST_P(DeviceMeshes, LossesOfOneRankByNcclsCalls) {
   expect_losses_of_one_rank(GetParam(), by_fake_nccl());
 }
 
-class DeviceRecording : public testing::TestWithParam<bool> {};
+class DeviceRecording : public ::testing::TestWithParam<bool> {};
 
 TEST_P(DeviceRecording, IsMadeAgainByAllWhereOneWasSpoilt) {
   std::atomic<int> opened{0};
@@ -90,7 +90,7 @@ TEST_P(DeviceRecording, IsMadeAgainByAllWhereOneWasSpoilt) {
   }
 }
 
-INSTANTIATE_TEST_SUITE_P(Queues, DeviceRecording, testing::Bool(),
+INSTANTIATE_TEST_SUITE_P(Queues, DeviceRecording, ::testing::Bool(),
                          [](const auto& test) { return test.param ? "Shared" : "Own"; });
 
 // The choice of kernels needs no GPU.
@@ -112,7 +112,7 @@ std::vector<MeshCase> meshes() {
   return all;
 }
 
-INSTANTIATE_TEST_SUITE_P(Apart, DeviceMeshes, testing::ValuesIn(meshes()),
+INSTANTIATE_TEST_SUITE_P(Apart, DeviceMeshes, ::testing::ValuesIn(meshes()),
                          [](const auto& test) { return test.param.name; });
 
 TEST(DeviceTransport, TakesNcclWhereEveryRankCan) {

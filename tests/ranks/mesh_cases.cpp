@@ -8,7 +8,7 @@ namespace vitrail {
 
 namespace {
 
-using Change = std::function<void(StepConfig&)>;
+using StepChange = std::function<void(StepConfig&)>;
 
 void tokens_on_tp(StepConfig& step) {
   step.distribution.tokens_on_tp = true;
@@ -25,20 +25,20 @@ void recompute_norms(StepConfig& step) {
 void recompute_cheap(StepConfig& step) {
   step.recompute = {Recompute::kCheap, 1};
 }
-Change zero(int stage, size_t bucket_bytes = 20000) {
+StepChange zero(int stage, size_t bucket_bytes = 20000) {
   return [=](StepConfig& step) { step.zero = stage, step.bucket_bytes = bucket_bytes; };
 }
 void whole_sums(StepConfig& step) {
   step.whole_sums = true;
 }
-Change cut(std::vector<CutTable> tables) {
+StepChange cut(std::vector<CutTable> tables) {
   return [=](StepConfig& step) { step.distribution.cuts = tables; };
 }
 // Shares by hand, of evaluations too.
-Change balance(std::vector<int64_t> shares) {
+StepChange balance(std::vector<int64_t> shares) {
   return [=](StepConfig& step) { step.distribution.cuts = cuts_by_shares(shares, step.eval_batch); };
 }
-Change both(Change a, Change b) {
+StepChange both(StepChange a, StepChange b) {
   return [=](StepConfig& step) { a(step), b(step); };
 }
 
@@ -160,7 +160,7 @@ constexpr size_t kWideBucket = 600'000;  // several a block
 // The strategies of the table, each with the meshes that it is tried on.
 struct Strategy {
   const char* name;
-  Change change;
+  StepChange change;
   std::vector<Mesh3> meshes;
 };
 
@@ -200,7 +200,7 @@ constexpr MeshModel kDeep = {"deep", deepen},
                     kDeepLora = {"deep_lora", [](StepConfig&s) { deepen(s), lora(s); }},
                     kDeepParts = {"deep_all_parts", [](StepConfig&s) { deepen(s), all_parts(s); }};
 
-Change scheduled(PipelineSchedule schedule, int chunks = 1, std::vector<int> begins = {}) {
+StepChange scheduled(PipelineSchedule schedule, int chunks = 1, std::vector<int> begins = {}) {
   return [=](StepConfig& step) {
     step.stages.schedule = schedule, step.stages.chunks = chunks, step.stages.begins = begins;
   };
@@ -208,8 +208,8 @@ Change scheduled(PipelineSchedule schedule, int chunks = 1, std::vector<int> beg
 
 // What else a pipeline goes with.
 std::vector<MeshCase> joined_cases() {
-  const Change one = scheduled(PipelineSchedule::k1F1B), gpipe = scheduled(PipelineSchedule::kGpipe);
-  const Change parts = scheduled(PipelineSchedule::kInterleaved, 2);
+  const StepChange one = scheduled(PipelineSchedule::k1F1B), gpipe = scheduled(PipelineSchedule::kGpipe);
+  const StepChange parts = scheduled(PipelineSchedule::kInterleaved, 2);
   return {
       {"pp2_zero1_dp2", {2, 1, 1, 2}, both(one, zero(1)), 4, kDeep},
       {"pp2_zero1_dp2_lamb", {2, 1, 1, 2}, both(parts, zero(1)), 4, kDeepLamb},
@@ -260,9 +260,9 @@ std::vector<MeshCase> pipeline_cases(bool all) {
 
 std::vector<MeshCase> wide_cases(bool all) {
   std::vector<MeshCase> cases;
-  const auto add = [&](const Strategy& s, const Mesh3& mesh, const std::string& more, const Change& change,
-                       const MeshModel& model, int64_t accumulation) {
-    const Change shared = s.change ? s.change : [](StepConfig&) {};
+  const auto add = [&](const Strategy& s, const Mesh3& mesh, const std::string& more,
+                       const StepChange& change, const MeshModel& model, int64_t accumulation) {
+    const StepChange shared = s.change ? s.change : [](StepConfig&) {};
     cases.push_back(
         {name_of(s, mesh, more), mesh, change ? both(shared, change) : shared, accumulation, model, 16});
   };

@@ -40,7 +40,7 @@ void expect_equal_logits(const MeshCase& c, const MeshOutcome& one, const MeshOu
 void expect_equal(const MeshCase& c, DType master, double relative, int64_t updates) {
   const MeshOutcome& one = one_rank(c.model, c.batch, master, updates);
   const MeshOutcome many = run_mesh(c, master, updates);
-  if (testing::Test::HasFailure()) return;
+  if (::testing::Test::HasFailure()) return;
   for (size_t i = 0; i < one.losses.size(); ++i)
     EXPECT_NEAR(many.losses[i], one.losses[i], relative * std::abs(one.losses[i])) << "update " << i;
   for (size_t r = 0; r < many.planned.size(); ++r)
@@ -53,9 +53,9 @@ void expect_equal(const MeshCase& c, DType master, double relative, int64_t upda
       ASSERT_NEAR(many.values.at(name)[i], values[i], 1e-9) << name << " element " << i;
 }
 
-const auto name_of = [](const auto& test) { return test.param.name; };
+const auto case_name = [](const auto& test) { return test.param.name; };
 
-class MeshEquality : public testing::TestWithParam<MeshCase> {};
+class MeshEquality : public ::testing::TestWithParam<MeshCase> {};
 
 TEST_P(MeshEquality, LossesOfOneRankInF32) {
   expect_equal(GetParam(), DType::kF32, 1e-5, 4);
@@ -63,9 +63,9 @@ TEST_P(MeshEquality, LossesOfOneRankInF32) {
 TEST_P(MeshEquality, LossesOfOneRankInF64) {
   expect_equal(GetParam(), DType::kF64, 1e-9, 4);
 }
-INSTANTIATE_TEST_SUITE_P(Meshes, MeshEquality, testing::ValuesIn(narrow_cases()), name_of);
+INSTANTIATE_TEST_SUITE_P(Meshes, MeshEquality, ::testing::ValuesIn(narrow_cases()), case_name);
 
-class MeshPipeline : public testing::TestWithParam<MeshCase> {};
+class MeshPipeline : public ::testing::TestWithParam<MeshCase> {};
 
 TEST_P(MeshPipeline, LossesOfOneRankInF32) {
   expect_equal(GetParam(), DType::kF32, 1e-5, is_long() ? 10 : 3);
@@ -74,9 +74,9 @@ TEST_P(MeshPipeline, LossesOfOneRankInF64) {
   if (!is_long()) GTEST_SKIP() << "minutes in plain loops: VITRAIL_TEST_LONG runs it";
   expect_equal(GetParam(), DType::kF64, 1e-9, 3);
 }
-INSTANTIATE_TEST_SUITE_P(Stages, MeshPipeline, testing::ValuesIn(pipeline_cases(is_long())), name_of);
+INSTANTIATE_TEST_SUITE_P(Stages, MeshPipeline, ::testing::ValuesIn(pipeline_cases(is_long())), case_name);
 
-class MeshTable : public testing::TestWithParam<MeshCase> {};
+class MeshTable : public ::testing::TestWithParam<MeshCase> {};
 
 TEST_P(MeshTable, LossesOfOneRankInF32) {
   expect_equal(GetParam(), DType::kF32, 1e-5, is_long() ? 10 : 3);
@@ -87,7 +87,7 @@ TEST_P(MeshTable, LossesOfOneRankInF64) {
   c.batch = kMixed * c.mesh[0] * c.accumulation;  // the smallest: plain loops take their time
   expect_equal(c, DType::kF64, 1e-9, 10);
 }
-INSTANTIATE_TEST_SUITE_P(Wide, MeshTable, testing::ValuesIn(wide_cases(is_long())), name_of);
+INSTANTIATE_TEST_SUITE_P(Wide, MeshTable, ::testing::ValuesIn(wide_cases(is_long())), case_name);
 
 }  // namespace
 }  // namespace vitrail

@@ -112,9 +112,9 @@ struct DrawCounts {
 
   // Counts are read by bench/random_memory.py.
   ~DrawCounts() {
-    testing::Test::RecordProperty("draws", draws);
-    testing::Test::RecordProperty("ranks", ranks);
-    testing::Test::RecordProperty("off", off);
+    ::testing::Test::RecordProperty("draws", draws);
+    ::testing::Test::RecordProperty("ranks", ranks);
+    ::testing::Test::RecordProperty("off", off);
   }
 };
 
@@ -147,7 +147,7 @@ TEST(RandomMemory, PlannedIsAllocatedToTheByte) {
 }
 
 // Ten draws a test, so that several processes share them out.
-class CudaRandomMemory : public CudaTest, public testing::WithParamInterface<uint64_t> {};
+class CudaRandomMemory : public CudaTest, public ::testing::WithParamInterface<uint64_t> {};
 
 TEST_P(CudaRandomMemory, PlannedIsAllocatedToTheByte) {
   const MeshDevices devices = on_gpu(MeshTransport::kStaged);
@@ -156,7 +156,7 @@ TEST_P(CudaRandomMemory, PlannedIsAllocatedToTheByte) {
     ASSERT_NO_FATAL_FAILURE(expect_as_planned(drawn(1000 + number, on_one_gpu()), devices, counts));
 }
 
-INSTANTIATE_TEST_SUITE_P(Gpu, CudaRandomMemory, testing::Range<uint64_t>(0, 10));
+INSTANTIATE_TEST_SUITE_P(Gpu, CudaRandomMemory, ::testing::Range<uint64_t>(0, 10));
 
 }  // namespace
 }  // namespace vitrail

@@ -16,10 +16,10 @@ struct Mixed {
   bool tokens_on_tp;
   int ranks;
 };
-const Mixed kMeshes[] = {{"dp2", 1, 1, 0, false, 2},      {"tp2", 2, 1, 0, false, 2},
-                         {"tp2tokens", 2, 1, 0, true, 2}, {"sp2", 1, 2, 0, false, 2},
-                         {"dp2tp2", 2, 1, 0, false, 4},   {"dp2zero2", 1, 1, 2, false, 2},
-                         {"dp3", 1, 1, 1, false, 3},      {"dp2tp2zero3", 2, 1, 3, false, 4}};
+const Mixed kMixedMeshes[] = {{"dp2", 1, 1, 0, false, 2},      {"tp2", 2, 1, 0, false, 2},
+                              {"tp2tokens", 2, 1, 0, true, 2}, {"sp2", 1, 2, 0, false, 2},
+                              {"dp2tp2", 2, 1, 0, false, 4},   {"dp2zero2", 1, 1, 2, false, 2},
+                              {"dp3", 1, 1, 1, false, 3},      {"dp2tp2zero3", 2, 1, 3, false, 4}};
 
 TrainConfig mesh_config(const Mixed& mesh) {
   TrainConfig config = shared_config(1);
@@ -85,14 +85,14 @@ std::string check_error(const TrainConfig& config, int ranks, const std::functio
 }
 
 TEST(WholeCheck, EveryNodeOfAMeshAgrees) {
-  for (const Mixed& mesh : kMeshes) {
+  for (const Mixed& mesh : kMixedMeshes) {
     SCOPED_TRACE(mesh.name);
     EXPECT_GT(checked(mesh_config(mesh), mesh.ranks), 80u);
   }
 }
 
 TEST(WholeCheck, LowPrecisionToo) {
-  TrainConfig config = mesh_config(kMeshes[4]);
+  TrainConfig config = mesh_config(kMixedMeshes[4]);
   config.train.dtype = ComputeType::kBF16;
   EXPECT_GT(checked(config, 4), 80u);
 }
@@ -102,11 +102,11 @@ TEST(WholeCheck, AFaultOfOneRanksKernelIsFoundAtItsNode) {
   const struct {
     const Mixed& mesh;
     const char *node, *says;
-  } faults[] = {{kMeshes[0], "blocks.1.norm2", "rank 1"},
-                {kMeshes[1], "blocks.0.attn.qkv", "rank 1"},
-                {kMeshes[1], "blocks.1.mlp.fc2", "ranks 0, 1"},  // a sum of both
-                {kMeshes[3], "blocks.1.attn.softmax", "rank 1"},
-                {kMeshes[4], "blocks.0.mlp.gelu", "rank 1"}};
+  } faults[] = {{kMixedMeshes[0], "blocks.1.norm2", "rank 1"},
+                {kMixedMeshes[1], "blocks.0.attn.qkv", "rank 1"},
+                {kMixedMeshes[1], "blocks.1.mlp.fc2", "ranks 0, 1"},  // a sum of both
+                {kMixedMeshes[3], "blocks.1.attn.softmax", "rank 1"},
+                {kMixedMeshes[4], "blocks.0.mlp.gelu", "rank 1"}};
   for (const auto& fault : faults) {
     SCOPED_TRACE(fault.node);
     const std::string text = check_error(mesh_config(fault.mesh), fault.mesh.ranks, {},
@@ -119,7 +119,7 @@ TEST(WholeCheck, AFaultOfOneRanksKernelIsFoundAtItsNode) {
 }
 
 TEST(WholeCheck, AValueThatChangesOnItsWayIsFound) {
-  const std::string text = check_error(mesh_config(kMeshes[1]), 2, {},
+  const std::string text = check_error(mesh_config(kMixedMeshes[1]), 2, {},
                                        [](int rank, const std::string& node, const TensorView& out) {
                                          if (rank == 1 && node == "blocks.0.attn.proj.all_reduce")
                                            out.as<float>()[3] += 0.25f;
@@ -131,7 +131,7 @@ TEST(WholeCheck, AValueThatChangesOnItsWayIsFound) {
 }
 
 TEST(WholeCheck, AWeightThatDiffersIsFoundWhereItIsRead) {
-  const std::string text = check_error(mesh_config(kMeshes[1]), 2, [](TrainStep& step) {
+  const std::string text = check_error(mesh_config(kMixedMeshes[1]), 2, [](TrainStep& step) {
     if (step.rank().ranks->mesh().rank == 1) flip_bit(step, {"blocks.1.norm1.weight", 32 * 5 + 20});
   });
   EXPECT_NE(text.find("blocks.1.norm1: blocks.1.norm1.weight is not the same on all ranks: element 5"),

@@ -13,12 +13,12 @@
 namespace vitrail {
 namespace {
 
-constexpr int64_t kRows = 7, kInputs = 40, kOutputs = 50;
+constexpr int64_t kGemmRows = 7, kInputs = 40, kOutputs = 50;
 
 // tanh(x w^T), in one node or in two.
 Program gemm_and_tanh(bool fused) {
   Builder b;
-  const ValueId x = b.input("x", {DType::kF32, {{'B', kRows}, {'D', kInputs}}});
+  const ValueId x = b.input("x", {DType::kF32, {{'B', kGemmRows}, {'D', kInputs}}});
   const ValueId w = b.input("w", {DType::kF32, {{'F', kOutputs}, {'D', kInputs}}});
   const auto linear = std::make_shared<LinearOp>();
   const auto tanh = std::make_shared<TanhOp>();
@@ -42,7 +42,7 @@ std::vector<float> result_of(const ExecutionPlan& plan) {
     write_floats(rank, input, values);
   }
   executor.run();
-  std::vector<float> values(static_cast<size_t>(kRows * kOutputs));
+  std::vector<float> values(static_cast<size_t>(kGemmRows * kOutputs));
   read_floats(rank, executor.output("y"), values);
   return values;
 }
@@ -58,7 +58,7 @@ TEST(FusedMembers, HaveScratchBesideTheirResults) {
   ASSERT_EQ(choice.launches.size(), 2u);
   ASSERT_GT(choice.launches[0].prepared.scratch_bytes, choice.launches[1].prepared.scratch_bytes)
       << "the GEMM packs its weight";
-  EXPECT_EQ(choice.members_bytes, round_up(size_t{kRows * kOutputs * 4}, Buffer::kAlignment));
+  EXPECT_EQ(choice.members_bytes, round_up(size_t{kGemmRows * kOutputs * 4}, Buffer::kAlignment));
   EXPECT_EQ(choice.scratch_bytes, choice.members_bytes + choice.launches[0].prepared.scratch_bytes);
   EXPECT_EQ(result_of(plan), result_of(planned(false)));
 }

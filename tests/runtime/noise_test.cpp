@@ -19,8 +19,8 @@
 namespace vitrail {
 namespace {
 
-constexpr double kU = 0x1p-24, kHalf = 0x1p-8;          // of f32, and of bf16
-constexpr double kSumSquare = (2 * kU) * (2 * kU) / 3;  // a partial sum is off by up to a whole unit
+constexpr double kUnit = 0x1p-24, kHalf = 0x1p-8;               // of f32, and of bf16
+constexpr double kSumVariance = (2 * kUnit) * (2 * kUnit) / 3;  // a partial sum is off by up to a whole unit
 
 struct Case {
   OpPtr op;
@@ -60,45 +60,45 @@ TEST(NoiseOfSums, FollowsThePartialSums) {
   // Partial sums 1, 3, 6 and 2, 2, -1.
   expect_noise("linear",
                {op<LinearOp>(), {{kThree, {1, 2, 3}}, {kWeight, {1, 1, 1, 2, 0, -1}}}, {kPair, {6, -1}}},
-               {12 * kU, 2 * kU}, {46 * kSumSquare, 9 * kSumSquare});
+               {12 * kUnit, 2 * kUnit}, {46 * kSumVariance, 9 * kSumVariance});
   // 1 + 8, 2 + 10, 3 + 12.
-  expect_noise("dx",
-               {op<LinearDxOp>(), {{kPair, {1, 2}}, {kWeight, {1, 2, 3, 4, 5, 6}}}, {kThree, {9, 12, 15}}},
-               {18 * kU, 24 * kU, 30 * kU}, {82 * kSumSquare, 148 * kSumSquare, 234 * kSumSquare});
+  expect_noise(
+      "dx", {op<LinearDxOp>(), {{kPair, {1, 2}}, {kWeight, {1, 2, 3, 4, 5, 6}}}, {kThree, {9, 12, 15}}},
+      {18 * kUnit, 24 * kUnit, 30 * kUnit}, {82 * kSumVariance, 148 * kSumVariance, 234 * kSumVariance});
   const Shape rows{{'B', 2}, {'D', 1}}, grads{{'B', 2}, {'F', 1}};
   expect_noise("dw", {op<LinearDwOp>(), {{rows, {1, 3}}, {grads, {2, 5}}}, {{{'F', 1}, {'D', 1}}, {17}}},
-               {34 * kU}, {293 * kSumSquare});
+               {34 * kUnit}, {293 * kSumVariance});
   const Shape image{{'B', 1}, {'C', 1}, {'Y', 2}, {'X', 4}}, patch{{'D', 1}, {'C', 1}, {'P', 2}, {'Q', 2}};
   expect_noise("patches",
                {op<PatchEmbedOp>(),
                 {{image, {1, 2, 3, 4, 5, 6, 7, 8}}, {patch, {1, 1, 1, 1}}},
                 {{{'B', 1}, {'N', 2}, {'D', 1}}, {14, 22}}},
-               {28 * kU, 44 * kU}, {270 * kSumSquare, 738 * kSumSquare});
+               {28 * kUnit, 44 * kUnit}, {270 * kSumVariance, 738 * kSumVariance});
   expect_noise("patches' gradient",
                {op<PatchEmbedDwOp>(int64_t{2}, int64_t{2}),
                 {{image, {1, 2, 3, 4, 5, 6, 7, 8}}, {{{'B', 1}, {'N', 2}, {'D', 1}}, {1, 2}}},
                 {patch, {7, 10, 19, 22}}},
-               {14 * kU, 20 * kU, 38 * kU, 44 * kU},
-               {50 * kSumSquare, 104 * kSumSquare, 386 * kSumSquare, 520 * kSumSquare});
+               {14 * kUnit, 20 * kUnit, 38 * kUnit, 44 * kUnit},
+               {50 * kSumVariance, 104 * kSumVariance, 386 * kSumVariance, 520 * kSumVariance});
 }
 
 // Errors of a factor count by the other one: a variance of 1/4 and a bound of 3 / 2 are a mean square of 1.
 TEST(NoiseOfSums, TakesThatOfItsFactors) {
   Known x{kThree, {1, 2, 3}, {{1.5, 0, 0}, {0.25, 0, 0}}};
   expect_noise("linear", {op<LinearOp>(), {x, {kWeight, {3, 0, 0, 2, 0, 0}}}, {kPair, {3, 2}}},
-               {6 * kU, 4 * kU}, {9 * 1 + 27 * kSumSquare, 4 * 1 + 12 * kSumSquare});
+               {6 * kUnit, 4 * kUnit}, {9 * 1 + 27 * kSumVariance, 4 * 1 + 12 * kSumVariance});
   const Known w{kWeight, {3, 0, 0, 2, 0, 0}, {{0, 0, 0, 1.5, 0, 0}, {0, 0, 0, 0.25, 0, 0}}};
   x.noise = {}, x.values = {4, 0, 0};
-  expect_noise("its weight", {op<LinearOp>(), {x, w}, {kPair, {12, 8}}}, {24 * kU, 16 * kU},
-               {3 * 144 * kSumSquare, 16 * 1 + 3 * 64 * kSumSquare});
+  expect_noise("its weight", {op<LinearOp>(), {x, w}, {kPair, {12, 8}}}, {24 * kUnit, 16 * kUnit},
+               {3 * 144 * kSumVariance, 16 * 1 + 3 * 64 * kSumVariance});
 }
 
 TEST(NoiseOfElements, AddsAndScales) {
   const Shape row{{'D', 1}};
   const Known x{{{'B', 1}, {'D', 1}}, {5}, {{0.5}, {0.25}}}, y{row, {2}, {{0.125}, {0.5}}};
-  expect_noise("bias", {op<BiasOp>(), {x, y}, {x.shape, {7}}}, {0.625 + 14 * kU}, {0.75});
-  expect_noise("scale", {op<ScaleOp>(), {x, {row, {-3}}}, {x.shape, {-15}}}, {1.5 + 30 * kU}, {9 * 0.25});
-  expect_noise("bf16", {op<BiasOp>(), {x, y}, {x.shape, {7}}, DType::kBF16}, {0.625 + 7 * kU + 7 * kHalf},
+  expect_noise("bias", {op<BiasOp>(), {x, y}, {x.shape, {7}}}, {0.625 + 14 * kUnit}, {0.75});
+  expect_noise("scale", {op<ScaleOp>(), {x, {row, {-3}}}, {x.shape, {-15}}}, {1.5 + 30 * kUnit}, {9 * 0.25});
+  expect_noise("bf16", {op<BiasOp>(), {x, y}, {x.shape, {7}}, DType::kBF16}, {0.625 + 7 * kUnit + 7 * kHalf},
                {0.75});
   expect_noise("f16 near 0", {op<BiasOp>(), {{x.shape, {1}}, {row, {-1}}}, {x.shape, {0}}, DType::kF16},
                {0x1p-25}, {0});
@@ -108,19 +108,19 @@ TEST(NoiseOfElements, FunctionsAreFourUnitsOff) {
   const Shape row{{'D', 1}};
   const double gelu = 0.5 * 2 * std::erfc(-2 * std::sqrt(0.5));
   const double slope = 0.5 * std::erfc(-2 * std::sqrt(0.5)) + 2 * std::exp(-2.0) / std::sqrt(2 * M_PI);
-  expect_noise("gelu", {op<GeluOp>(false), {{row, {2}}}, {row, {gelu}}}, {8 * kU + gelu * kU}, {0});
+  expect_noise("gelu", {op<GeluOp>(false), {{row, {2}}}, {row, {gelu}}}, {8 * kUnit + gelu * kUnit}, {0});
   expect_noise("library's", {op<GeluOp>(false), {{row, {2}}}, {row, {gelu}}, DType::kF32, {.gelu = true}},
-               {2 * 0x1p-18 + gelu * kU}, {0});
+               {2 * 0x1p-18 + gelu * kUnit}, {0});
   expect_noise("gradient", {op<GeluGradOp>(false, false), {{row, {2}}, {row, {3}}}, {row, {3 * slope}}},
-               {4 * kU * 3 * 2 + 3 * slope * kU}, {0});
+               {4 * kUnit * 3 * 2 + 3 * slope * kUnit}, {0});
   const Known dy{row, {3}, {{0.5}, {0.25}}};
   expect_noise("of dy", {op<GeluGradOp>(false, false), {{row, {2}}, dy}, {row, {3 * slope}}},
-               {0.5 * slope + 4 * kU * 3 * 2 + 3 * slope * kU}, {slope * slope * 0.25});
+               {0.5 * slope + 4 * kUnit * 3 * 2 + 3 * slope * kUnit}, {slope * slope * 0.25});
   expect_noise("kept slope", {op<GeluSlopeGradOp>(false), {{row, {-2}}, dy}, {row, {-6}}},
-               {1 + 6 * kU + 6 * kU}, {4 * 0.25});
+               {1 + 6 * kUnit + 6 * kUnit}, {4 * 0.25});
   const double tanh = std::tanh(1.0);
-  expect_noise("any other", {op<TanhOp>(), {{row, {1}}}, {row, {tanh}}}, {8 * kU * tanh + 4 * kU + kU * tanh},
-               {0});
+  expect_noise("any other", {op<TanhOp>(), {{row, {1}}}, {row, {tanh}}},
+               {8 * kUnit * tanh + 4 * kUnit + kUnit * tanh}, {0});
   expect_noise("any other in f64", {op<TanhOp>(), {{row, {1}}}, {row, {tanh}}, DType::kF64},
                {8 * 0x1p-53 * tanh + 4 * 0x1p-53 + 0x1p-53 * tanh}, {0});
 }
@@ -132,8 +132,8 @@ TEST(NoiseOfFusedNodes, CountsWhatIsRoundedInBetween) {
   const Shape row{{'F', 1}}, weight{{'F', 1}, {'D', 3}}, out{{'B', 1}, {'F', 1}};
   const std::vector<Known> ins = {{kThree, {1, 2, 3}}, {weight, {1, 1, 1}}, {row, {10}}};
   const std::vector<DType> half(3, DType::kBF16);
-  const Values variance = {46 * kSumSquare};
-  const double plain = 6 * kU + 16 * kU + 16 * kHalf;
+  const Values variance = {46 * kSumVariance};
+  const double plain = 6 * kUnit + 16 * kUnit + 16 * kHalf;
   const auto with = [&](Rounding rounding) {
     return Case{biased, ins, {out, {16}}, DType::kBF16, rounding, half};
   };
@@ -147,7 +147,7 @@ TEST(NoiseOfFusedNodes, CountsWhatIsRoundedInBetween) {
   more.push_back({out, {-40}});
   // Of 6, 16 and 6 - 40 the last is the largest.
   expect_noise("residual", {added, more, {out, {-24}}, DType::kBF16, {.residual = true}, {4, DType::kBF16}},
-               {6 * kU + 16 * kU + 24 * kU + 24 * kHalf + 34 * kHalf}, variance);
+               {6 * kUnit + 16 * kUnit + 24 * kUnit + 24 * kHalf + 34 * kHalf}, variance);
 }
 
 // A GEMM of rounded factors is off by a share of its results' root mean square, which infinite ones are not

@@ -30,7 +30,7 @@ Program two_gemms(DType dtype) {
   return b.finish();
 }
 
-void fill(const std::string& name, const Shape&, std::span<float> target) {
+void fill_by_name(const std::string& name, const Shape&, std::span<float> target) {
   for (size_t i = 0; i < target.size(); ++i)
     target[i] = static_cast<float>(name.size()) + 0.25f * static_cast<float>(i);
 }
@@ -45,7 +45,7 @@ TEST(PersistentStore, HoldsPlainParametersAsTheSourceGaveThem) {
       const Value& value = plan.program.values[id];
       if (value.kind != ValueKind::kParameter) continue;
       std::vector<float> wanted(static_cast<size_t>(value.desc.elems()));
-      fill(value.name, value.desc.shape, wanted);
+      fill_by_name(value.name, value.desc.shape, wanted);
       std::vector<float> found(wanted.size());
       convert_floats(store.view(value.name).data(), dtype, found.data(), DType::kF32, found.size());
       EXPECT_EQ(found, wanted) << value.name << " in " << to_string(dtype);
@@ -65,7 +65,7 @@ TEST(PersistentStore, AsksForEachParameterOnceWithItsLogicalShape) {
       asked.insert(name + to_string(shape));
     }
     EXPECT_EQ(target.size(), static_cast<size_t>(shape.elems()));
-    fill(name, shape, target);
+    fill_by_name(name, shape, target);
   });
   EXPECT_EQ(asked, (std::multiset<std::string>{"bias[F5]", "first[F5 D6]", "second[F5 D6]"}));
 }

@@ -215,7 +215,7 @@ TEST(TrainingStep, ASharedArenaThatIsTooSmallIsRefused) {
   EXPECT_THROW(Executor(plan, store, rank, &small), Error);
 }
 
-size_t allocated() {
+size_t bytes_allocated() {
   size_t total = 0;
   for (size_t c = 0; c < kCategoryCount; ++c) total += Buffer::allocated(static_cast<Category>(c));
   return total;
@@ -226,12 +226,12 @@ TEST(TrainingStep, AllocatesExactlyWhatWasPlanned) {
     for (const PrecisionOptions& types : kTypes)
       for (const RecomputeOptions& again : {RecomputeOptions{}, {Recompute::kMlp}, {Recompute::kBlock}})
         for (int64_t batch : {1, 4}) {
-          const size_t before = allocated();
+          const size_t before = bytes_allocated();
           TrainingRun run(rich_vit(2),
                           {.backend = backend, .types = types, .again = again, .record = {.batch = batch}});
-          EXPECT_EQ(allocated() - before, run.plan.memory.peak_bytes());
+          EXPECT_EQ(bytes_allocated() - before, run.plan.memory.peak_bytes());
           run.run();
-          EXPECT_EQ(allocated() - before, run.plan.memory.peak_bytes()) << "running allocates";
+          EXPECT_EQ(bytes_allocated() - before, run.plan.memory.peak_bytes()) << "running allocates";
         }
 }
 

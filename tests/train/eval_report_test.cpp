@@ -23,7 +23,7 @@ std::string squeezed(const std::string& text) {
   return words;
 }
 
-class EvalTexts : public testing::Test {
+class EvalTexts : public ::testing::Test {
  protected:
   EvalTexts() : data_(12, 3) {
     struct Answer {

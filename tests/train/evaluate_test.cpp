@@ -25,7 +25,7 @@ std::vector<float> logits_of(int64_t sample, int64_t label) {
   return row;
 }
 
-class Evaluate : public testing::Test {
+class Evaluate : public ::testing::Test {
  protected:
   Evaluate() : data_(kCount, kClasses, 8) {
     settings_.loader.workers = 1;

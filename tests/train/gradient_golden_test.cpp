@@ -28,11 +28,11 @@ StepCase load_case(const std::string& name, DType compute, DType residual) {
 }
 
 // One parameter's gradient, or a third of it: "blocks.0.attn.qkv.weight/k".
-struct Part {
+struct SavedPart {
   std::string name, parameter;
   size_t third = 0, thirds = 1;
 
-  explicit Part(const std::string& full) : name(full), parameter(full.substr(0, full.find('/'))) {
+  explicit SavedPart(const std::string& full) : name(full), parameter(full.substr(0, full.find('/'))) {
     if (parameter.size() == full.size()) return;
     thirds = 3, third = std::string("qkv").find(full.back());
   }
@@ -44,7 +44,8 @@ struct Part {
 };
 
 // The norm of the values' difference, estimated from their sums under random signs.
-double distance(const Part& part, const std::vector<double>& values, const std::vector<double>& projections) {
+double distance(const SavedPart& part, const std::vector<double>& values,
+                const std::vector<double>& projections) {
   double squares = 0;
   for (size_t k = 0; k < projections.size(); ++k) {
     const uint64_t key = name_key(part.name + "/" + std::to_string(k));
@@ -67,7 +68,7 @@ void expect_gradients(const StepCase& c, CaseRun& run, const Limit& limit) {
   double largest = 0;
   for (const Json& row : c.json.at("gradients")) largest = std::max(largest, row.at("norm").get<double>());
   for (const Json& row : c.json.at("gradients")) {
-    const Part part(row.at("name").get<std::string>());
+    const SavedPart part(row.at("name").get<std::string>());
     const double norm = row.at("norm");
     if (norm < 1e-9 * largest) continue;  // softmax does not see what is added to every key alike
     const std::vector<double> found = part.of(run.value(gradient_name(part.parameter)));
@@ -81,7 +82,7 @@ void expect_gradients(const StepCase& c, CaseRun& run, const Limit& limit) {
 constexpr Limit kFloat{.least = 2e-5, .times_torch = 0}, kHalf{.least = 1e-3, .times_torch = 1.6},
     kHalfStream{.least = 1e-3, .times_torch = 1.6, .torch = "torch_bf16_stream_off"};
 
-class GradientGolden : public testing::TestWithParam<const char*> {};
+class GradientGolden : public ::testing::TestWithParam<const char*> {};
 
 TEST_P(GradientGolden, CpuInFloat) {
   const StepCase c = load_case(GetParam(), DType::kF32, DType::kF32);
@@ -101,7 +102,7 @@ TEST_P(GradientGolden, CpuInBf16WithItsStream) {
   expect_gradients(c, run, kHalfStream);
 }
 
-class CudaGradientGolden : public CudaTest, public testing::WithParamInterface<const char*> {};
+class CudaGradientGolden : public CudaTest, public ::testing::WithParamInterface<const char*> {};
 
 TEST_P(CudaGradientGolden, InFloat) {
   const StepCase c = load_case(GetParam(), DType::kF32, DType::kF32);
@@ -122,9 +123,9 @@ TEST_P(CudaGradientGolden, InBf16WithItsStream) {
 }
 
 const char* const kCases[] = {"tokens_197", "tokens_577"};
-INSTANTIATE_TEST_SUITE_P(Cases, GradientGolden, testing::ValuesIn(kCases),
+INSTANTIATE_TEST_SUITE_P(Cases, GradientGolden, ::testing::ValuesIn(kCases),
                          [](const auto& test) { return test.param; });
-INSTANTIATE_TEST_SUITE_P(Cases, CudaGradientGolden, testing::ValuesIn(kCases),
+INSTANTIATE_TEST_SUITE_P(Cases, CudaGradientGolden, ::testing::ValuesIn(kCases),
                          [](const auto& test) { return test.param; });
 
 }  // namespace

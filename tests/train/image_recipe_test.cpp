@@ -13,10 +13,9 @@
 #include "runtime/transfer.h"
 #include "train/helpers/planned_memory.h"
 
-namespace vitrail {
+namespace vitrail::testing {
 namespace {
 
-using namespace vitrail::testing;
 using test::FakeDataset;
 
 struct VaryCase {
@@ -294,4 +293,4 @@ TEST(ImageRecipe, WhatNoConfigAsksForIsRefused) {
 }
 
 }  // namespace
-}  // namespace vitrail
+}  // namespace vitrail::testing

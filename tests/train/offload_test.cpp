@@ -9,18 +9,18 @@
 namespace vitrail::testing {
 namespace {
 
-struct Case {
+struct OffloadCase {
   const char* name;
   std::function<void(TrainConfig&)> make;
   int ranks = 1;
 };
 
-void PrintTo(const Case& c, std::ostream* out) {
+void PrintTo(const OffloadCase& c, std::ostream* out) {
   *out << c.name;
 }
 
 // Accumulates two micro-batches, clips, keeps averages and evaluates them, draws whatever can be drawn.
-TrainConfig config_of(const Case& c, int64_t steps = 7) {
+TrainConfig config_of(const OffloadCase& c, int64_t steps = 7) {
   TrainConfig config = full_config(steps);
   config.mesh.bucket_mb = 0.004;  // several buckets
   c.make(config);
@@ -32,7 +32,7 @@ TrainConfig offloaded(TrainConfig config) {
   return config;
 }
 
-const Case kCases[] = {
+const OffloadCase kOffloadCases[] = {
     {"adamw", [](TrainConfig&) {}},
     {"one_bucket", [](TrainConfig& c) { c.mesh.bucket_mb = 64; }},
     {"sgd", [](TrainConfig& c) { c.optim.name = "sgd", c.optim.momentum = 0.9; }},
@@ -53,7 +53,7 @@ const Case kCases[] = {
     {"zero3_bf16", [](TrainConfig& c) { c.mesh.zero = 3, c.train.dtype = ComputeType::kBF16; }, 2},
     {"tp2", [](TrainConfig& c) { c.mesh.tp = 2; }, 2}};
 
-class OffloadedRun : public ::testing::TestWithParam<Case> {};
+class OffloadedRun : public ::testing::TestWithParam<OffloadCase> {};
 
 TEST_P(OffloadedRun, EndsWithTheBitsOfOneOnTheDevice) {
   const WorkFolder work;
@@ -75,13 +75,13 @@ TEST_P(OffloadedRun, EndsWithTheBitsOfOneOnTheDevice) {
   }
 }
 
-INSTANTIATE_TEST_SUITE_P(Runs, OffloadedRun, ::testing::ValuesIn(kCases),
+INSTANTIATE_TEST_SUITE_P(Runs, OffloadedRun, ::testing::ValuesIn(kOffloadCases),
                          [](const auto& test) { return test.param.name; });
 
 TEST(Offload, ARunGoesOnWithOrWithoutIt) {
   for (const ComputeType type : {ComputeType::kF32, ComputeType::kBF16}) {
     const WorkFolder work;
-    TrainConfig config = config_of(kCases[0]);
+    TrainConfig config = config_of(kOffloadCases[0]);
     config.train.dtype = type;
     train(config, work / "whole");
     for (const bool first : {false, true}) {
@@ -97,7 +97,7 @@ TEST(Offload, ARunGoesOnWithOrWithoutIt) {
 class OffloadedStep : public ::testing::TestWithParam<ComputeType> {
  protected:
   static TrainConfig config() {
-    TrainConfig config = config_of(kCases[0]);
+    TrainConfig config = config_of(kOffloadCases[0]);
     config.train.dtype = GetParam();
     config.params.freeze = {"blocks.1.mlp.*"};
     config.loader.on_device = OnDevice::kOff;
@@ -141,7 +141,7 @@ TEST_P(OffloadedStep, TakesTheMemoryThatWasPlanned) {
 INSTANTIATE_TEST_SUITE_P(Types, OffloadedStep, ::testing::Values(ComputeType::kF32, ComputeType::kBF16),
                          [](const auto& test) { return enum_name(test.param); });
 
-StepPlan planned_on_gpu(Offload offload) {
+StepPlan plan_on_gpu(Offload offload) {
   TrainConfig config = tiny_config(1);
   set_model(config, "width", [](VitConfig& m) { m.width = 64; });
   StepConfig step = set_up(config).step;
@@ -150,7 +150,7 @@ StepPlan planned_on_gpu(Offload offload) {
 }
 
 TEST(Offload, IsNamedWhereAStepDoesNotFit) {
-  const StepPlan all = planned_on_gpu(Offload::kNone), less = planned_on_gpu(Offload::kOptimizer);
+  const StepPlan all = plan_on_gpu(Offload::kNone), less = plan_on_gpu(Offload::kOptimizer);
   ASSERT_LT(less.peak_bytes(), all.peak_bytes());
   const auto none = [](int64_t) { return NamedBytes(); };
   const Error error = error_of([&] { require_step_fits(all, none, {less.peak_bytes(), "there"}); });
@@ -161,7 +161,7 @@ TEST(Offload, IsNamedWhereAStepDoesNotFit) {
 }
 
 TEST(Offload, NeedsTheHostsMemory) {
-  const StepPlan plan = planned_on_gpu(Offload::kOptimizer);
+  const StepPlan plan = plan_on_gpu(Offload::kOptimizer);
   const size_t needed = plan.host_bytes() + 1000;
   EXPECT_NO_THROW(require_host_room(plan, 1000, 1, {needed, "free"}));
   for (const auto& [free, sharing] : {std::pair{needed - 1, 1}, {needed, 2}}) {
@@ -181,13 +181,13 @@ TEST(Offload, RefusesWhatItCannotDo) {
     Ran ran;
     return train_error(ran, config, work / "run", {.ranks = ranks});
   };
-  const Case cases[] = {
+  const OffloadCase cases[] = {
       {"parameters with mesh.zero 0", [](TrainConfig& c) { c.mesh.offload = Offload::kParameters; }},
       {"parameters with mesh.zero 2",
        [](TrainConfig& c) { c.mesh.offload = Offload::kParameters, c.mesh.zero = 2; }, 2},
       {"mesh.pp 2", [](TrainConfig& c) { c.mesh.pp = 2, c.train.micro_batch = 4; }, 2},
       {"lamb runs with it", [](TrainConfig& c) { c.optim.name = "lamb", c.mesh.zero = 1; }, 2}};
-  for (const Case& c : cases) {
+  for (const OffloadCase& c : cases) {
     const Error error = refused(c.make, c.ranks);
     EXPECT_EQ(exit_code(error.kind()), 64) << error.what();
     EXPECT_NE(std::string(error.what()).find(c.name), std::string::npos) << error.what();

@@ -50,7 +50,7 @@ double relative_error(const std::vector<double>& found, const std::vector<double
   return top == 0 ? 0 : top / largest(wanted);
 }
 
-class StepGolden : public testing::TestWithParam<std::string> {};
+class StepGolden : public ::testing::TestWithParam<std::string> {};
 
 TEST_P(StepGolden, ReferenceInDoubleAgreesWithTorch) {
   const StepCase c = golden::load_step_case(GetParam(), DType::kF64);
@@ -161,7 +161,7 @@ TEST_P(StepGolden, FrozenParametersStayAndHaveNoGradient) {
   expect_frozen_stay(c, run);
 }
 
-class CudaStepGolden : public CudaTest, public testing::WithParamInterface<std::string> {};
+class CudaStepGolden : public CudaTest, public ::testing::WithParamInterface<std::string> {};
 
 TEST_P(CudaStepGolden, FloatAgreesWithTorchAndFrozenParametersStay) {
   const StepCase c = golden::load_step_case(GetParam(), DType::kF32);
@@ -170,9 +170,9 @@ TEST_P(CudaStepGolden, FloatAgreesWithTorchAndFrozenParametersStay) {
   expect_frozen_stay(c, frozen);
 }
 
-INSTANTIATE_TEST_SUITE_P(Cases, CudaStepGolden, testing::ValuesIn(golden::step_cases()),
+INSTANTIATE_TEST_SUITE_P(Cases, CudaStepGolden, ::testing::ValuesIn(golden::step_cases()),
                          [](const auto& test) { return test.param; });
-INSTANTIATE_TEST_SUITE_P(Cases, StepGolden, testing::ValuesIn(golden::step_cases()),
+INSTANTIATE_TEST_SUITE_P(Cases, StepGolden, ::testing::ValuesIn(golden::step_cases()),
                          [](const auto& test) { return test.param; });
 
 TEST(StepGoldenCases, AreAllThere) {

@@ -13,7 +13,7 @@
 namespace vitrail::testing {
 namespace {
 
-constexpr auto kNone = std::string::npos;
+constexpr auto kNowhere = std::string::npos;
 
 TEST(ToldRuns, WhereARunBegins) {
   const WorkFolder work;
@@ -105,11 +105,12 @@ TEST(ToldRuns, WhatCannotBeComparedWithOneRank) {
   TrainConfig config = tiny_config(1);
   const Error alone = refused(config, 1);
   EXPECT_EQ(alone.kind(), ErrorKind::kUsage);
-  EXPECT_NE(alone.message().find("compares the ranks of a run with one; this run has one rank alone"), kNone);
+  EXPECT_NE(alone.message().find("compares the ranks of a run with one; this run has one rank alone"),
+            kNowhere);
   config.mesh.pp = 2, config.train.accumulation = 2;
-  EXPECT_NE(refused(config, 2).message().find("does not know pipelines; mesh.pp is 2, expected 1"), kNone);
+  EXPECT_NE(refused(config, 2).message().find("does not know pipelines; mesh.pp is 2, expected 1"), kNowhere);
   config = tiny_config(1), config.mesh.offload = Offload::kOptimizer;
-  EXPECT_NE(refused(config, 2).message().find("which with mesh.offload=optimizer are copies"), kNone);
+  EXPECT_NE(refused(config, 2).message().find("which with mesh.offload=optimizer are copies"), kNowhere);
 }
 
 TEST(ToldRuns, HowRanksAreStarted) {
@@ -138,7 +139,7 @@ TEST(ToldRuns, ConfigsThatAreNone) {
   const Error key = error_of([] { train_config_from_json({{"train", {{"bacth", 3}}}}, "c.json"); });
   EXPECT_EQ(key.kind(), ErrorKind::kConfig);
   EXPECT_EQ(key.message(), "c.json: a training config has no key 'train.bacth'");
-  EXPECT_NE(key.hint().find("train.batch"), kNone) << key.hint();
+  EXPECT_NE(key.hint().find("train.batch"), kNowhere) << key.hint();
   const Error sizes = error_of([] {
     train_config_from_json({{"model", {{"image", 32}, {"image_width", 48}}}}, "c.json");
   });

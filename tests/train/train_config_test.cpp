@@ -30,17 +30,17 @@ TEST(TrainConfig, TwoOfTheBatchGiveTheThird) {
       {{8, 0, 2}, {8, 4, 2}},   {{0, 4, 2}, {8, 4, 2}}, {{0, 4, 0}, {4, 4, 1}},
       {{0, 0, 4}, {64, 16, 4}}, {{8, 4, 2}, {8, 4, 2}}, {{1, 1, 1}, {1, 1, 1}}};
   for (const auto& [given, wanted] : rows) {
-    SCOPED_TRACE(testing::PrintToString(given));
+    SCOPED_TRACE(::testing::PrintToString(given));
     const RunConfig run = resolved(with(given)).train;
     EXPECT_EQ((Trio{run.batch, run.micro_batch, run.accumulation}), wanted);
     EXPECT_EQ(run.eval_batch, wanted[1]);
   }
   for (const Trio& wrong :
        {Trio{8, 3, 0}, {8, 4, 3}, {8, 16, 0}, {8, 0, 3}, {-8, 0, 0}, {8, -4, 0}, {8, 0, -1}})
-    EXPECT_THROW(resolved(with(wrong)), Error) << testing::PrintToString(wrong);
+    EXPECT_THROW(resolved(with(wrong)), Error) << ::testing::PrintToString(wrong);
   constexpr int64_t kHuge = std::numeric_limits<int64_t>::max(), kQuarter = kHuge / 4 + 1;
   for (const Trio& wrong : {Trio{kHuge, 0, 0}, {0, kQuarter, 4}, {0, 0, kHuge}, {0, 1 << 20, 1 << 20}})
-    EXPECT_THROW(resolved(with(wrong)), Error) << testing::PrintToString(wrong);
+    EXPECT_THROW(resolved(with(wrong)), Error) << ::testing::PrintToString(wrong);
   TrainConfig config = with({8, 4, 0});
   config.train.eval_batch = 3;
   EXPECT_EQ(resolved(config).train.eval_batch, 3);
@@ -56,7 +56,7 @@ TEST(TrainConfig, RanksShareABatch) {
               {{24, 4, 0}, 3, {24, 4, 2}}, {{10, 4, 1}, 3, {10, 4, 1}}, {{10, 3, 1}, 3, {}},
               {{24, 0, 2}, 3, {24, 4, 2}}, {{0, 0, 0}, 4, {64, 16, 1}}, {{24, 5, 0}, 3, {}}};
   for (const auto& row : rows) {
-    SCOPED_TRACE(testing::PrintToString(row.given));
+    SCOPED_TRACE(::testing::PrintToString(row.given));
     if (row.wanted[0] == 0) {
       try {
         resolved(with(row.given), row.ranks);
@@ -75,7 +75,7 @@ TEST(TrainConfig, RanksShareABatch) {
   EXPECT_EQ(resolved(with({kMost, 0, 0})).train.micro_batch, kMost);
   EXPECT_EQ(resolved(with({0, kMost, 1})).train.batch, kMost);
   for (const Trio& wrong : {Trio{kMost + 1, 0, 0}, {0, kMost, 2}, {0, 1, kMost + 1}})
-    EXPECT_THROW(resolved(with(wrong)), Error) << testing::PrintToString(wrong);
+    EXPECT_THROW(resolved(with(wrong)), Error) << ::testing::PrintToString(wrong);
 }
 
 TEST(TrainConfig, NamesThatAreNoUtf8AreRefusedByTheirKey) {

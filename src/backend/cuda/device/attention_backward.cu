@@ -156,9 +156,9 @@ __device__ __forceinline__ void fetch_head(const AttentionGradCall& call, uint32
 template <typename T, typename Cut>
 __global__ void __launch_bounds__(32 * Cut::kWarps, Cut::kBlocks)
     attention_backward_short(const __grid_constant__ AttentionGradCall call) {
-  extern __shared__ __align__(128) unsigned char shared[];
-  QueryFacts* facts = reinterpret_cast<QueryFacts*>(shared);
-  uint32_t stage = shared_address(shared) + Cut::kFactBytes, other = stage + Cut::kStageBytes;
+  extern __shared__ __align__(128) unsigned char stages[];
+  QueryFacts* facts = reinterpret_cast<QueryFacts*>(stages);
+  uint32_t stage = shared_address(stages) + Cut::kFactBytes, other = stage + Cut::kStageBytes;
   const int tile_count = (static_cast<int>(call.keys) + 15) / 16, warp = threadIdx.x / 32;
   const int heads = static_cast<int>(call.batch * call.heads), step = static_cast<int>(gridDim.x);
   fetch_head<T, Cut>(call, stage, static_cast<int>(blockIdx.x));

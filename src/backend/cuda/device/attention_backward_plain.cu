@@ -147,8 +147,8 @@ struct Place {
 };
 
 __global__ void __launch_bounds__(32 * kWarps) query_facts(const __grid_constant__ AttentionGradCall call) {
-  extern __shared__ __align__(16) float shared[];
-  const Place place(call, shared, true);
+  extern __shared__ __align__(16) float floats[];
+  const Place place(call, floats, true);
   const int lane = threadIdx.x % 32;
   Survey survey;
   place.each([&](int at) {
@@ -186,8 +186,8 @@ __device__ void differentiate(const Place& place, const QueryFacts* facts, int a
 // Computes dk and dv of a block's keys, or dq of its queries.
 template <bool kKeys, int kColumns>
 __global__ void __launch_bounds__(32 * kWarps, 1) row_grads(const __grid_constant__ AttentionGradCall call) {
-  extern __shared__ __align__(16) float shared[];
-  const Place place(call, shared, !kKeys);
+  extern __shared__ __align__(16) float floats[];
+  const Place place(call, floats, !kKeys);
   const Board& board = place.board;
   const Scratch scratch(call);
   float of_left[kRowsEach][kColumns] = {}, of_right[kRowsEach][kColumns] = {};

@@ -91,8 +91,8 @@ __device__ void add_values(const Block& block, float (&o)[kOwn][kParts]) {
 
 template <int kParts>
 __global__ void __launch_bounds__(kWarps * 32) plain_attention(const __grid_constant__ AttentionCall call) {
-  extern __shared__ float4 shared[];
-  const Block block(call, shared);
+  extern __shared__ float4 float4s[];
+  const Block block(call, float4s);
   const PlainHead q(call.q, block.image, block.head), k(call.k, block.image, block.head),
       v(call.v, block.image, block.head), out(call.out, block.image, block.head);
   block.fetch(block.q, q, block.first, call.queries, call.head_size);
@@ -128,8 +128,8 @@ __global__ void __launch_bounds__(kWarps * 32) plain_attention(const __grid_cons
 
 // The attention weights alone: their sum is needed first, so the scores are computed twice.
 __global__ void __launch_bounds__(kWarps * 32) plain_weights(const __grid_constant__ AttentionCall call) {
-  extern __shared__ float4 shared[];
-  const Block block(call, shared);
+  extern __shared__ float4 float4s[];
+  const Block block(call, float4s);
   const PlainHead q(call.q, block.image, block.head), k(call.k, block.image, block.head),
       out(call.out, block.image, block.head);
   block.fetch(block.q, q, block.first, call.queries, call.head_size);

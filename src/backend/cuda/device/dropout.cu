@@ -8,7 +8,7 @@ namespace vitrail::cuda {
 
 namespace {
 
-constexpr int kThreads = 256;
+constexpr int kDropThreads = 256;
 
 // The device's copy of base/rng.h's counter_hash.
 __device__ uint64_t hash_at(uint64_t key, uint64_t index) {
@@ -46,10 +46,10 @@ struct Mask {
 enum class Places { kNeighbours, kOne, kAny };
 
 template <Places kPlaces>
-__global__ void __launch_bounds__(kThreads)
+__global__ void __launch_bounds__(kDropThreads)
     drop(const __grid_constant__ DropoutCall call, Elements x, Elements y) {
   const Mask mask(call);
-  const int64_t i = (static_cast<int64_t>(blockIdx.x) * kThreads + threadIdx.x) * 8;
+  const int64_t i = (static_cast<int64_t>(blockIdx.x) * kDropThreads + threadIdx.x) * 8;
   if (i + 8 <= call.count && kPlaces != Places::kAny) {
     float v[8];
     unpack(fetch(x, i), x.dtype, v);
@@ -69,13 +69,13 @@ __global__ void __launch_bounds__(kThreads)
 
 void dropout(Session& session, const DropoutCall& call) {
   const DropoutCall::Term& last = call.terms[call.term_count - 1];
-  const unsigned blocks = blocks_for(call.count, 8 * kThreads);
+  const unsigned blocks = blocks_for(call.count, 8 * kDropThreads);
   if (last.inner % 8 == 0)
-    drop<Places::kOne><<<blocks, kThreads, 0, session.stream>>>(call, call.x, call.y);
+    drop<Places::kOne><<<blocks, kDropThreads, 0, session.stream>>>(call, call.x, call.y);
   else if (last.inner == 1 && last.stride == 1 && (call.term_count == 1 || last.local % 8 == 0))
-    drop<Places::kNeighbours><<<blocks, kThreads, 0, session.stream>>>(call, call.x, call.y);
+    drop<Places::kNeighbours><<<blocks, kDropThreads, 0, session.stream>>>(call, call.x, call.y);
   else
-    drop<Places::kAny><<<blocks, kThreads, 0, session.stream>>>(call, call.x, call.y);
+    drop<Places::kAny><<<blocks, kDropThreads, 0, session.stream>>>(call, call.x, call.y);
   check_launch("dropout");
 }
 

@@ -11,9 +11,9 @@ namespace vitrail::cuda {
 
 namespace {
 
-constexpr int kThreads = 256;
+constexpr int kImageThreads = 256;
 constexpr int kFlight = 4;                   // pixels a thread has in flight
-constexpr int kBlockPixels = 16 * kThreads;  // at most, of one image
+constexpr int kBlockPixels = 16 * kImageThreads;  // at most, of one image
 constexpr int kLevels = 256;
 
 struct Geometry {
@@ -74,11 +74,11 @@ __device__ void make_pixel(const Geometry& g, const ImageRecipe& own, const Imag
 }
 
 template <int kChannels>
-__global__ void __launch_bounds__(kThreads) make_kernel(const Geometry g) {
+__global__ void __launch_bounds__(kImageThreads) make_kernel(const Geometry g) {
   __shared__ float table[kChannels][kLevels];
   __shared__ int32_t recipe_words[2][kRecipeWords];  // the image's own, and its partner's
   const int row = static_cast<int>(blockIdx.x) / g.parts, part = static_cast<int>(blockIdx.x) % g.parts;
-  for (int i = threadIdx.x; i < kChannels * kLevels; i += kThreads) (&table[0][0])[i] = g.levels[i];
+  for (int i = threadIdx.x; i < kChannels * kLevels; i += kImageThreads) (&table[0][0])[i] = g.levels[i];
   if (threadIdx.x < 2 * kRecipeWords) {
     const bool second = threadIdx.x >= kRecipeWords;
     const ImageRecipe& own = g.recipes[row];
@@ -91,18 +91,18 @@ __global__ void __launch_bounds__(kThreads) make_kernel(const Geometry g) {
   const int pixels = g.height * g.width, end = min(pixels, (part + 1) * g.part_pixels);
   const int64_t to = static_cast<int64_t>(row) * kChannels * pixels;
   for (int first = part * g.part_pixels + static_cast<int>(threadIdx.x); first < end;
-       first += kFlight * kThreads) {
+       first += kFlight * kImageThreads) {
     float v[kFlight][kChannels];
 #pragma unroll
     for (int u = 0; u < kFlight; ++u)
-      if (first + u * kThreads < end)
-        make_pixel<kChannels>(g, recipe[0], recipe[1], table, first + u * kThreads, v[u]);
+      if (first + u * kImageThreads < end)
+        make_pixel<kChannels>(g, recipe[0], recipe[1], table, first + u * kImageThreads, v[u]);
 #pragma unroll
     for (int u = 0; u < kFlight; ++u)
 #pragma unroll
       for (int c = 0; c < kChannels; ++c)
-        if (first + u * kThreads < end)
-          g.out.put(to + static_cast<int64_t>(c) * pixels + first + u * kThreads, v[u][c]);
+        if (first + u * kImageThreads < end)
+          g.out.put(to + static_cast<int64_t>(c) * pixels + first + u * kImageThreads, v[u][c]);
   }
 }
 
@@ -123,9 +123,9 @@ void make(Session& session, const ImagesCall& call) {
                    .part_pixels = static_cast<int>((pixels + parts - 1) / parts)};
   const auto grid = static_cast<unsigned>(blocks);
   if (call.channels == 3)
-    make_kernel<3><<<grid, kThreads, 0, session.stream>>>(g);
+    make_kernel<3><<<grid, kImageThreads, 0, session.stream>>>(g);
   else
-    make_kernel<1><<<grid, kThreads, 0, session.stream>>>(g);
+    make_kernel<1><<<grid, kImageThreads, 0, session.stream>>>(g);
   check_launch("make_images");
 }
 

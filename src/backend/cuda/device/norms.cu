@@ -9,7 +9,7 @@ namespace vitrail::cuda {
 
 namespace {
 
-constexpr int kThreads = 128;
+constexpr int kNormThreads = 128;
 constexpr int64_t kFewRows = 4096;
 
 struct Norm {
@@ -53,13 +53,13 @@ __device__ void find_moments(const Pack (&packs)[kRows][kPacks], DType dtype, co
 // With kEarly weight and bias are loaded before the launch before this one is done, and the GEMM after it
 // starts to load its weights then, too.
 template <int kPacks, RowTypes kTypes, bool kEarly = false>
-__global__ void __launch_bounds__(kThreads) norm_in_registers(const __grid_constant__ Norm n, int lanes) {
+__global__ void __launch_bounds__(kNormThreads) norm_in_registers(const __grid_constant__ Norm n, int lanes) {
   constexpr int kRows = kRowsAtOnce<kPacks>;
   const RowLanes<kPacks, kTypes != RowTypes::kAny> at(lanes, n.rows.width);
   Elements x = n.x, y = n.y;
   if constexpr (kTypes != RowTypes::kAny) x.dtype = stream_type(kTypes), y.dtype = DType::kBF16;
   const int part = blockIdx.y;
-  const int64_t first = at.group(kThreads) * kRows;
+  const int64_t first = at.group(kNormThreads) * kRows;
   int64_t start[kRows];
   Pack packs[kRows][kPacks] = {}, early[kEarly ? 2 : 1][kEarly ? kPacks : 1];
   const Elements weight = n.weight[part == 1], bias = n.bias[part == 1];
@@ -119,13 +119,13 @@ __global__ void __launch_bounds__(kBlock) norm_by_block(const __grid_constant__ 
 template <int kPacks>
 void launch_in_registers(Session& session, const Norm& norm, int parts, bool early) {
   const int lanes = lanes_for<kPacks>(norm.rows.width);
-  const dim3 blocks(blocks_for(norm.rows.rows, kThreads / lanes * kRowsAtOnce<kPacks>), parts);
+  const dim3 blocks(blocks_for(norm.rows.rows, kNormThreads / lanes * kRowsAtOnce<kPacks>), parts);
   const RowTypes types = row_types<kPacks>(norm.rows.width, {norm.x}, {norm.y});
   const auto kernel = types == RowTypes::kAny    ? norm_in_registers<kPacks, RowTypes::kAny>
                       : types == RowTypes::kWide ? norm_in_registers<kPacks, RowTypes::kWide>
                       : early                    ? norm_in_registers<kPacks, RowTypes::kNarrow, true>
                                                  : norm_in_registers<kPacks, RowTypes::kNarrow>;
-  launch_early(session, "norm", kernel, {blocks, kThreads}, norm, lanes);
+  launch_early(session, "norm", kernel, {blocks, kNormThreads}, norm, lanes);
 }
 
 void norm(Session& session, const NormCall& call) {

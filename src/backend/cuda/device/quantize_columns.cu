@@ -13,8 +13,8 @@ namespace {
 
 constexpr int kTile = 64;           // columns of a block, and rows it transposes
 constexpr int kAcross = kTile / 8;  // packs of eight elements in a row of the tile
-constexpr int kThreads = 256;
-constexpr int kRowsAtOnce = kThreads / kAcross;
+constexpr int kColumnThreads = 256;
+constexpr int kRowsAtOnce = kColumnThreads / kAcross;
 constexpr int kPitch = kTile + 16;  // of a transposed line: whole 16 bytes
 
 struct ColumnsArgs {
@@ -25,7 +25,7 @@ struct ColumnsArgs {
   float* scales;
 };
 
-__global__ void __launch_bounds__(kThreads) tops_kernel(const ColumnsArgs p) {
+__global__ void __launch_bounds__(kColumnThreads) tops_kernel(const ColumnsArgs p) {
   __shared__ uint32_t found[kRowsAtOnce][kTile];
   const int pack = threadIdx.x % kAcross, line = threadIdx.x / kAcross;
   const int64_t column = static_cast<int64_t>(blockIdx.x) * kTile + pack * 8;
@@ -49,7 +49,7 @@ __global__ void __launch_bounds__(kThreads) tops_kernel(const ColumnsArgs p) {
   p.tops[blockIdx.y * p.columns + own] = largest;
 }
 
-__global__ void __launch_bounds__(kThreads) columns_kernel(const ColumnsArgs p) {
+__global__ void __launch_bounds__(kColumnThreads) columns_kernel(const ColumnsArgs p) {
   __shared__ float inverse[kTile];
   __shared__ __align__(16) uint8_t turned[kTile][kPitch];
   const int64_t first_column = static_cast<int64_t>(blockIdx.x) * kTile;
@@ -80,23 +80,23 @@ __global__ void __launch_bounds__(kThreads) columns_kernel(const ColumnsArgs p) 
   *reinterpret_cast<uint4*>(p.codes + (first_column + line) * p.rows + first_row + part) =
       *reinterpret_cast<const uint4*>(&turned[line][part]);
 }
-static_assert(kThreads == kTile * (kTile / 16));
+static_assert(kColumnThreads == kTile * (kTile / 16));
 
-__global__ void __launch_bounds__(kThreads)
+__global__ void __launch_bounds__(kColumnThreads)
     bound_kernel(int64_t n, const float* norms, Elements bias, float* tops) {
   float norm = 0, top = 0;
-  for (int64_t i = threadIdx.x; i < n; i += kThreads) {
+  for (int64_t i = threadIdx.x; i < n; i += kColumnThreads) {
     norm = fmaxf(norm, norms[i]);
     if (bias.data) top = fmaxf(top, fabsf(bias.get(i)));
   }
-  norm = block_max<kThreads>(norm), top = block_max<kThreads>(top);
+  norm = block_max<kColumnThreads>(norm), top = block_max<kColumnThreads>(top);
   if (threadIdx.x == 0) tops[0] = norm, tops[1] = top;
 }
 
 }  // namespace
 
 void find_tops(Session& session, const Fp8TopsCall& call) {
-  bound_kernel<<<1, kThreads, 0, session.stream>>>(call.n, call.norms, call.bias, call.tops);
+  bound_kernel<<<1, kColumnThreads, 0, session.stream>>>(call.n, call.norms, call.bias, call.tops);
   check_launch("the bound of a result in fp8");
 }
 
@@ -114,9 +114,9 @@ void quantize_columns(Session& session, const Fp8ColumnsCall& call) {
                          .codes = call.out.codes,
                          .scales = call.out.scales};
   const unsigned across = blocks_for(call.columns, kTile);
-  tops_kernel<<<dim3(across, static_cast<unsigned>(slices)), kThreads, 0, session.stream>>>(args);
+  tops_kernel<<<dim3(across, static_cast<unsigned>(slices)), kColumnThreads, 0, session.stream>>>(args);
   check_launch("the largest of each column");
-  columns_kernel<<<dim3(across, blocks_for(call.rows, kTile)), kThreads, 0, session.stream>>>(args);
+  columns_kernel<<<dim3(across, blocks_for(call.rows, kTile)), kColumnThreads, 0, session.stream>>>(args);
   check_launch("rounding columns to fp8");
 }
 

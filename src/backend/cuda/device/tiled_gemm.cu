@@ -10,7 +10,7 @@ namespace {
 constexpr int kTile = 64;   // rows and columns of a block's tile
 constexpr int kDepth = 16;  // terms of k at a time
 constexpr int kEach = 4;    // rows and columns of a thread
-constexpr int kThreads = (kTile / kEach) * (kTile / kEach);
+constexpr int kTiledThreads = (kTile / kEach) * (kTile / kEach);
 constexpr int kPitch = kTile + 4;
 
 struct TiledArgs {
@@ -22,7 +22,7 @@ struct TiledArgs {
 // Loads tile[depth][line] of a matrix [lines, depth], or of one stored as [depth, lines]; zeros outside.
 __device__ void load_tile(float (&tile)[kDepth][kPitch], const Elements& from, bool by_depth, int64_t lines,
                           int64_t depth, int64_t first_line, int64_t first_depth) {
-  for (int i = threadIdx.x; i < kTile * kDepth; i += kThreads) {
+  for (int i = threadIdx.x; i < kTile * kDepth; i += kTiledThreads) {
     const int line = by_depth ? i % kTile : i / kDepth, at = by_depth ? i / kTile : i % kDepth;
     const int64_t l = first_line + line, z = first_depth + at;
     tile[at][line] = l < lines && z < depth ? from.get(by_depth ? z * lines + l : l * depth + z) : 0.0f;
@@ -31,7 +31,7 @@ __device__ void load_tile(float (&tile)[kDepth][kPitch], const Elements& from, b
 
 __device__ void put_tile(const TiledArgs& p, const float (&sums)[kTile][kPitch], int64_t first_row,
                          int64_t first_column) {
-  for (int i = threadIdx.x; i < kTile * kTile; i += kThreads) {
+  for (int i = threadIdx.x; i < kTile * kTile; i += kTiledThreads) {
     const int64_t row = first_row + i / kTile, column = first_column + i % kTile;
     if (row >= p.m || column >= p.n) continue;
     float value = sums[i / kTile][i % kTile];
@@ -41,7 +41,7 @@ __device__ void put_tile(const TiledArgs& p, const float (&sums)[kTile][kPitch],
   }
 }
 
-__global__ void __launch_bounds__(kThreads) tiled_kernel(const TiledArgs p) {
+__global__ void __launch_bounds__(kTiledThreads) tiled_kernel(const TiledArgs p) {
   __shared__ __align__(16) float a[kDepth][kPitch], b[kDepth][kPitch], c[kTile][kPitch];
   const int64_t first_row = blockIdx.x / p.tiles_across * kTile,
                 first_column = blockIdx.x % p.tiles_across * kTile;
@@ -88,7 +88,7 @@ void tiled_gemm(Session& session, const GemmCall& call) {
                        .bias = call.bias,
                        .a_transposed = call.a_transposed,
                        .b_transposed = call.b_transposed};
-  tiled_kernel<<<static_cast<unsigned>(down * across), kThreads, 0, session.stream>>>(args);
+  tiled_kernel<<<static_cast<unsigned>(down * across), kTiledThreads, 0, session.stream>>>(args);
   check_launch("tiled product");
 }
 
