@@ -164,9 +164,7 @@ TEST(DeviceRates, CalibrationTakesTheThreadsThatAreNamed) {
     return counts;
   };
   EXPECT_EQ(threads({"--threads", "3"}), (std::vector<int>{1, 3}));
-  EXPECT_EQ(threads({"--threads", "1"}), (std::vector<int>{1}));
-  EXPECT_EQ(threads({"--threads", "3", "--at-threads", "2"}), (std::vector<int>{2}));
-  EXPECT_EQ(threads({"--threads", "3", "--at-threads", "1", "--at-threads", "2"}), (std::vector<int>{1, 2}));
+  EXPECT_EQ(threads({"--threads", "3", "--at-threads", "2", "--at-threads", "1"}), (std::vector<int>{2, 1}));
 }
 
 TEST(HostLoad, CountsAllButIdleTime) {
