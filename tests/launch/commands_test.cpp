@@ -10,6 +10,7 @@
 #include <map>
 #include <thread>
 
+#include "base/stop.h"
 #include "dist/liveness/watch.h"
 #include "io/find_model.h"
 #include "launch/child_process.h"
@@ -167,6 +168,14 @@ TEST(RunProgram, TellsCodeOutputAndSignal) {
   int asked = 0;  // the shell has its trap by then
   const std::string script = "trap 'exit 5' TERM; while :; do sleep 0.05; done";
   EXPECT_EQ(run_program({"/bin/sh", "-c", script}, {}, [&] { return ++asked < 10; }).code, 5);
+}
+
+// A process that was doubled a moment ago still has the handlers of its parent.
+TEST(RunProgram, ASignalThatComesAtOnceIsNotLost) {
+  const SignalGuard signals;
+  for (int i = 0; i < 5; ++i)
+    EXPECT_EQ(run_program({"/bin/sleep", "60"}, {}, [] { return false; }).code, 143);
+  EXPECT_FALSE(signals.wanted()) << "it was the program's";
 }
 
 TEST(ChildProcess, EndsWithItsOwner) {
