@@ -25,12 +25,32 @@ namespace {
 constexpr int kNotStarted = 127;    // the exit code of a shell for a program that it cannot start
 constexpr int kDataDescriptor = 1;  // where a program writes its data
 
+// Signals that ask this process to stop wait while it is doubled: its child still has its handlers, and would
+// forget them when it becomes another program.
+class HeldSignals {
+ public:
+  HeldSignals() {
+    sigset_t stops;
+    ::sigemptyset(&stops);
+    for (const int signal : kStopSignals) ::sigaddset(&stops, signal);
+    ::pthread_sigmask(SIG_BLOCK, &stops, &before_);
+  }
+  ~HeldSignals() { release(); }
+  HeldSignals(const HeldSignals&) = delete;
+  HeldSignals& operator=(const HeldSignals&) = delete;
+  void release() const { ::pthread_sigmask(SIG_SETMASK, &before_, nullptr); }
+
+ private:
+  sigset_t before_{};
+};
+
 [[noreturn]] void become(const std::vector<std::string>& words, const Assignments& environment,
-                         ChildOutputs outputs, pid_t parent) {
+                         ChildOutputs outputs, pid_t parent, const HeldSignals& held) {
   ::prctl(PR_SET_PDEATHSIG, SIGTERM);
   if (::getppid() != parent) ::_exit(kNotStarted);
   ::setpgid(0, 0);
   for (const int signal : kStopSignals) std::signal(signal, SIG_DFL);
+  held.release();
   const int nothing = ::open("/dev/null", O_RDONLY);
   if (nothing >= 0) ::dup2(nothing, STDIN_FILENO);
   if (outputs.out >= 0) ::dup2(outputs.out, kDataDescriptor);
@@ -50,8 +70,9 @@ ChildProcess::ChildProcess(const std::vector<std::string>& words, const Assignme
                            ChildOutputs outputs) {
   ::prctl(PR_SET_CHILD_SUBREAPER, 1);
   const pid_t parent = ::getpid();
+  const HeldSignals held;
   pid_ = ::fork();
-  if (pid_ == 0) become(words, environment, outputs, parent);
+  if (pid_ == 0) become(words, environment, outputs, parent, held);
   VT_REQUIRE(pid_ > 0, ErrorKind::kDevice, "no process can be started: %s", std::strerror(errno));
 }
 

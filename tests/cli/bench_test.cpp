@@ -67,6 +67,29 @@ TEST(BenchTrain, TheFiguresOfAResultFitEachOther) {
   EXPECT_NEAR(figure("peak_fraction") * figure("peak_gflops"), figure("gflops"), 1e-9 * figure("gflops"));
 }
 
+TEST(BenchInfer, TheFiguresOfAResultFitEachOther) {
+  const auto result = run_in_process("bench infer", {"--weights", "rule", "--model", "vit_tiny_patch16_224",
+                                                     "--image", "32", "--seconds", "0", "--threads", "1"})
+                          .json();
+  const auto figure = [&](const char* name) { return result[name].get<double>(); };
+  EXPECT_EQ(result["runs"], 3) << "at least so many";
+  EXPECT_GT(figure("peak_gflops"), 0);
+  EXPECT_NEAR(figure("img_per_s") * figure("ms_median"), 1e3, 1e-6);
+  EXPECT_NEAR(figure("peak_fraction") * figure("peak_gflops"), figure("gflops"), 1e-9 * figure("gflops"));
+  EXPECT_FALSE(result.contains("speedup"));
+}
+
+// Ranks time as many updates as --steps says, and otherwise twenty.
+TEST(BenchTrain, RanksTimeTwentyUpdatesUnlessStepsAreNamed) {
+  const std::vector<std::string> ranks =
+      tiny_model() + std::vector<std::string>{"--classes", "4",         "--batch", "8",       "--warmup",
+                                              "1",         "--threads", "1",       "--ranks", "2"};
+  EXPECT_EQ(run_in_process("bench train", ranks).json()["timing"]["updates"], 20);
+  EXPECT_EQ(run_in_process("bench train", ranks + std::vector<std::string>{"--steps", "3"})
+                .json()["timing"]["updates"],
+            3);
+}
+
 // A slack of 1 is twice the time, so a result ten times as fast is missed.
 TEST(BenchTrain, SlackIsAShareOfTheSavedTime) {
   const TempFolder folder;

@@ -6,6 +6,10 @@
 #include "cli/commands.h"
 #include "cli/model_choice.h"
 #include "cli/train_settings.h"
+#include "io/config_json.h"
+#include "io/model_files.h"
+#include "source_root.h"
+#include "thrown.h"
 
 namespace vitrail::cli {
 namespace {
@@ -40,6 +44,30 @@ TEST(ModelChoice, AnArchitectureWithVariations) {
   EXPECT_EQ(config.gelu, GeluKind::kTanh);
   EXPECT_DOUBLE_EQ(config.norm_eps, 0.5);
   EXPECT_FALSE(config.qkv_bias);
+}
+
+TEST(ModelChoice, AFileIsWhatItsCardSays) {
+  const std::string path = std::string(VT_SOURCE_DIR) + "/tests/golden/models/timm_hub";
+  ConsoleSettings settings;
+  settings.quiet = true;
+  Console console(settings);
+  for (const char* weights : {"auto", "file"}) {
+    const ModelChoice choice = choose_model(parse_plan({"-m", path, "--weights", weights}), console);
+    ASSERT_TRUE(choice.opened);
+    const VitConfig card = open_model(path)->card().config;
+    EXPECT_EQ(to_json(choice.config), to_json(card));
+    EXPECT_EQ(choice.config.classes, 5);
+    EXPECT_EQ(choice.name, card.arch.empty() ? path : card.arch);
+  }
+  for (const std::vector<std::string>& more :
+       std::vector<std::vector<std::string>>{{"--classes", "7"}, {"--set", "model.depth=1"}}) {
+    std::vector<std::string> arguments = {"-m", path};
+    arguments.insert(arguments.end(), more.begin(), more.end());
+    EXPECT_EQ(thrown_by([&] { choose_model(parse_plan(arguments), console); }),
+              "usage: " + path +
+                  " is a file: its classes and dimensions are what they are | --weights rule takes the "
+                  "architecture of that name without its weights");
+  }
 }
 
 TEST(ModelChoice, RefusesBrokenRules) {

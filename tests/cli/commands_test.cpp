@@ -6,7 +6,9 @@
 #include "backend/cpu/host/peak.h"
 #include "data/decode.h"
 #include "in_process.h"
+#include "run_words.h"
 #include "source_root.h"
+#include "telemetry/format.h"
 
 namespace vitrail::cli {
 namespace {
@@ -157,6 +159,19 @@ TEST(Predict, TextAndJsonAgree) {
   EXPECT_NE(text.find(strf("%.2f %%", best["prob"].get<double>() * 100)), std::string::npos) << text;
 }
 
+// The path, then a line a class: its share, a bar, its number and its name.
+TEST(Predict, AsTextAClassIsALine) {
+  const std::string image = kImages + "coffee.png";
+  const std::vector<std::string> arguments = {"-m", kModels + "hf_single", image, "-k", "3"};
+  std::string expected = image + "\n";
+  const auto json = run_in_process("predict", arguments).json();
+  for (const auto& one : json["top"])
+    expected += strf("  %6.2f %%  %s  %5d  %s\n", 100 * one["prob"].get<double>(),
+                     format_bar(one["prob"].get<double>(), 20).c_str(), one["class"].get<int>(),
+                     one["label"].get<std::string>().c_str());
+  EXPECT_EQ(run_in_process("predict", arguments, false).out, expected);
+}
+
 TEST(Explain, OverlaysOfModelsWithAndWithoutClassToken) {
   for (const char* name : {"hf_single", "timm_hub_reg_gap"}) {
     SCOPED_TRACE(name);
@@ -225,6 +240,28 @@ TEST(Explain, OneBlockIsWhatAllBlocksGive) {
     return json["maps"][0]["spread"].get<double>();
   };
   EXPECT_EQ(spread("mean"), spread("all"));
+}
+
+// What the cards say differently stands before what was computed.
+TEST(Verify, WhatTheCardsSayDifferentlyIsToldFirst) {
+  const TempFolder folder;
+  const std::string other = (folder.path() / "other").string();
+  std::filesystem::copy(kModels + "hf_single", other);
+  auto config = nlohmann::json::parse(read_file(other + "/config.json", 1 << 20));
+  config["layer_norm_eps"] = 0.5;
+  std::filesystem::remove(other + "/config.json");  // it may be one that cannot be written
+  std::ofstream(other + "/config.json") << config.dump();
+  const Ended ended = run_words({"verify", kModels + "hf_single", other});
+  EXPECT_EQ(ended.code, 2);
+  const std::string first =
+                        "A and B differ in norm_eps: 1e-12 and 0.5\nlayer     largest difference  relative\n",
+                    verdict = "A and B differ from blocks.0 on, by more than 0.0001 of its values\n";
+  EXPECT_EQ(ended.out.substr(0, first.size()), first);
+  EXPECT_TRUE(ended.out.ends_with("  differs\n" + verdict)) << ended.out;
+  EXPECT_EQ(ended.err, "error: " + verdict);
+  const Ended same = run_words({"verify", other, other});
+  EXPECT_EQ(same.code, 0);
+  EXPECT_TRUE(same.out.starts_with("layer ")) << same.out;
 }
 
 TEST(Verify, OtherShapesAreNamed) {

@@ -121,7 +121,9 @@ TEST(Console, ColourOnlyOnATerminalThatWantsIt) {
   EXPECT_EQ(Console(settings).bold("x"), "x");
   settings.out_terminal = true;
   EXPECT_EQ(Console(settings).bold("x"), "\033[1mx\033[0m");
+  EXPECT_EQ(Console(settings).dim("x"), "\033[2mx\033[0m");
   settings.colour = false;
+  EXPECT_EQ(Console(settings).bold("x"), "x");
   EXPECT_EQ(Console(settings).dim("x"), "x");
 }
 

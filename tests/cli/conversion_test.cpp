@@ -7,7 +7,9 @@
 
 #include "in_process.h"
 #include "io/model_files.h"
+#include "run_words.h"
 #include "source_root.h"
+#include "thrown.h"
 
 namespace vitrail::cli {
 namespace {
@@ -158,6 +160,48 @@ TEST(Convert, Bf16WhereReadersKnowIt) {
   EXPECT_NE(answer["notes"].dump().find("stored as f32"), std::string::npos) << answer["notes"];
   const std::unique_ptr<TensorSource> stored = open_tensors(at("m.npz"));
   for (const TensorInfo& info : stored->tensors()) EXPECT_EQ(info.dtype, DType::kF32);
+}
+
+TEST(Convert, WhatTheCardIsMadeOfIsADetail) {
+  const std::string source = std::string(VT_SOURCE_DIR) + "/tests/golden/models/timm_hub";
+  const TempFolder folder;
+  const auto told = [&](const char* name, std::vector<std::string> more) {
+    more.insert(more.begin(), {"convert", source, (folder.path() / name).string()});
+    const Ended ended = run_words(more);
+    EXPECT_EQ(ended.code, 0) << ended.err;
+    return ended.err;
+  };
+  std::string notes;
+  const std::unique_ptr<OpenedModel> model = open_model(source);
+  for (const std::string& note : model->card().notes) notes += note + "\n";
+  ASSERT_NE(notes, "");
+  const std::string plain = told("a", {});
+  EXPECT_EQ(told("b", {"-v"}), notes + plain);
+}
+
+// The number that f16 does not hold is found by reading the new file back.
+TEST(Convert, NumbersBeyondTheTypeAreRefused) {
+  const TempFolder folder;
+  const auto at = [&](const char* name) { return (folder.path() / name).string(); };
+  run_in_process("convert", {std::string(VT_SOURCE_DIR) + "/tests/golden/models/hf_single",
+                             at("m.safetensors"), "--dtype", "f32"});
+  const float large = 1e6F;
+  {
+    std::fstream file(at("m.safetensors"), std::ios::in | std::ios::out | std::ios::binary);
+    file.seekp(-static_cast<int>(sizeof large), std::ios::end);
+    file.write(reinterpret_cast<const char*>(&large), sizeof large);
+  }
+  EXPECT_EQ(
+      thrown_by([&] {
+        run_in_process("convert", {at("m.safetensors"), at("half.safetensors"), "--dtype", "f16"});
+      }),
+      "check: 1 numbers of " + at("half.safetensors") +
+          " differ from the source by more than storing in f16 explains | f16 holds nothing beyond 65504: "
+          "use --dtype bf16 or f32");
+  EXPECT_EQ(thrown_by([&] {
+              run_in_process("convert", {at("m.safetensors"), at("brain.safetensors"), "--dtype", "bf16"});
+            }),
+            "nothing");
 }
 
 TEST(Convert, SmallerStorageIsExplainedByRounding) {

@@ -31,6 +31,20 @@ TEST_F(CudaCommands, BenchKnowsTheGpusPeakAndTheForeignMemory) {
   }
 }
 
+// What was measured is kept where --out says, and a plan of the same program takes its kernels from there.
+TEST_F(CudaCommands, TuningKeepsATableOfTheGpu) {
+  const TempFolder folder;
+  const std::string file = (folder.path() / "kernels.json").string();
+  const std::vector<std::string> model = on_gpu("vit_tiny_patch16_224", {"--image", "32", "--batch", "2"});
+  const auto told =
+      run_in_process("bench tune", model + std::vector<std::string>{"--rounds", "1", "--out", file}).json();
+  EXPECT_EQ(told["file"], file);
+  ASSERT_GT(told["rows"].size(), 0u);
+  const auto kept = nlohmann::json::parse(read_file(file, 1 << 20));
+  EXPECT_EQ(kept["rows"].size(), told["rows"].size());
+  EXPECT_GT(run_in_process("plan", model + std::vector<std::string>{"--kernels", file}).json()["nodes"], 0);
+}
+
 // The time runs from the process's start to the end of a step, including the loading of kernels.
 TEST_F(CudaCommands, TheTotalIsThePlannedAndTheForeign) {
   const RunPlan plan = planned_run(

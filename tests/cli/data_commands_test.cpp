@@ -10,6 +10,7 @@
 #include "data/dataset.h"
 #include "data/decode.h"
 #include "in_process.h"
+#include "run_words.h"
 #include "source_root.h"
 
 namespace vitrail::cli {
@@ -99,6 +100,22 @@ TEST(DataCheck, ListsEveryBrokenImage) {
   }
 }
 
+const std::string kNoImage = "expected a JPEG, PNG or WebP image, found ";
+
+// As text, a line an image: its name, a tab, what is wrong with it.
+TEST(DataCheck, ABrokenImageIsALineOfText) {
+  const TempFolder folder;
+  folder.file("d/a/1.png", png(1, 2, 3, 6, 8));
+  folder.file("d/a/2.png", "");
+  folder.file("d/b/3.jpg", "<html>");
+  const Ended ended = run_words({"data", "check", "folder:" + (folder.path() / "d").string()});
+  EXPECT_EQ(ended.code, 2);
+  EXPECT_EQ(ended.out, "a/2.png\t" + kNoImage + "an empty file\nb/3.jpg\t" + kNoImage + "an HTML page\n");
+  EXPECT_EQ(ended.err,
+            "error: 2 of 3 samples cannot be used\n  try: fetch or remove them; training can also pass them "
+            "over (loader.on_error=skip)\n");
+}
+
 TEST(DataCheck, AWholeSetPasses) {
   const auto lines = lines_of(run_in_process("data check", {"synthetic:3x8x8x4x50"}).out);
   ASSERT_EQ(lines.size(), 1u);
@@ -149,6 +166,30 @@ TEST(DataShow, WritesASheet) {
   EXPECT_EQ(sheet.height, 8 + 2 * (24 + 32 + 8));
   show({"--class", "2"});
   EXPECT_THROW(show({"--class", "cat"}), Error);
+}
+
+// What cannot be read is told and left out; a sheet of nothing is none.
+TEST(DataShow, ASheetHasAtLeastOneImage) {
+  const TempFolder folder;
+  folder.file("d/a/1.png", "");
+  folder.file("d/b/2.jpg", "<html>");
+  const std::string spec = "folder:" + (folder.path() / "d").string(),
+                    out = (folder.path() / "sheet.png").string(),
+                    first = "warning: a/1.png: " + kNoImage + "an empty file\n",
+                    second = "warning: b/2.jpg: " + kNoImage + "an HTML page\n";
+  const auto show = [&] { return run_words({"data", "show", spec, "-o", out, "--threads", "1"}); };
+  const Ended none = show();
+  EXPECT_EQ(none.code, 65);
+  EXPECT_EQ(none.out, "");
+  EXPECT_TRUE(none.err == first + second + "error: none of the images can be shown\n" ||
+              none.err == second + first + "error: none of the images can be shown\n")
+      << none.err;
+  EXPECT_FALSE(fs::exists(out));
+  folder.file("d/b/2.jpg", png(1, 2, 3, 6, 8));
+  const Ended one = show();
+  EXPECT_EQ(one.code, 0);
+  EXPECT_EQ(one.out, out + ": 1 image\n");
+  EXPECT_EQ(one.err, first);
 }
 
 TEST(DataPack, KeepsPartsNamesAndImages) {

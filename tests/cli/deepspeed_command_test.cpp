@@ -2,6 +2,7 @@
 // who wins.
 #include <gtest/gtest.h>
 
+#include "cli/deepspeed_choice.h"
 #include "source_root.h"
 #include "tiny_training.h"
 
@@ -69,6 +70,30 @@ TEST(DeepSpeedCommand, StandsBetweenConfigAndSet) {
   EXPECT_NE(plan.err.find("replaces optim.lr=0.5 of the config"), std::string::npos) << plan.err;
   EXPECT_NE(plan.err.find("gives way to optim.clip_norm=2"), std::string::npos) << plan.err;
   EXPECT_FALSE(became.contains("model") && became["model"].contains("init"));
+}
+
+// A flag, a variable and --set are the command's; what a config file says is not.
+TEST(DeepSpeedCommand, WhatACommandSaysIsToldFromItsConfig) {
+  const TempFolder folder;
+  const std::string config = folder.file(
+      "run.json",
+      R"({"seed": 3, "batch": 4, "optimizer": "lamb", "mesh": "dp=2,zero=1", "train": {"epochs": 2}})");
+  const std::pair<std::string, std::vector<std::string>> rows[] = {
+      {"train.seed", {"--seed", "3"}},          {"train.micro_batch", {"--batch", "4"}},
+      {"optim.name", {"--optimizer", "lamb"}},  {"mesh.dp", {"--mesh", "dp=2,zero=1"}},
+      {"mesh.zero", {"--mesh", "dp=2,zero=1"}}, {"train.epochs", {"--set", "train.epochs=2"}},
+      {"train.dtype", {"--dtype", "bf16"}},     {"train.recompute", {"--recompute", "block"}}};
+  const Options by_config = options_of("plan", {"--config", config}), by_nobody = options_of("plan", {});
+  for (const auto& [key, words] : rows) {
+    EXPECT_FALSE(was_said(by_nobody, key)) << key;
+    EXPECT_FALSE(was_said(by_config, key)) << key;
+    EXPECT_TRUE(was_said(options_of("plan", words), key)) << key;
+  }
+  const Options variable = parse_options(
+      command_named("plan").spec, std::vector<std::string>{},
+      [](const std::string& name) { return name == "VITRAIL_BATCH" ? "4" : nullptr; }, read_config_file);
+  EXPECT_TRUE(was_said(variable, "train.micro_batch"));
+  EXPECT_FALSE(was_said(options_of("plan", {"--mesh", "dp=2"}), "mesh.zero"));
 }
 
 TEST(DeepSpeedCommand, WhatCannotBeReadIsRefused) {

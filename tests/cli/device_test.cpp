@@ -154,6 +154,19 @@ TEST(DeviceRates, CalibrationMeasuresEveryType) {
   EXPECT_EQ(best["products"].size(), 3u) << best;
 }
 
+// Otherwise with one thread and with --threads.
+TEST(DeviceRates, CalibrationTakesTheThreadsThatAreNamed) {
+  const auto threads = [](const std::vector<std::string>& more) {
+    const std::vector<std::string> base = {"--gemm", "20x64x64", "--rounds", "1", "--isa", "baseline"};
+    std::vector<int> counts;
+    const auto json = run_in_process("bench calibrate", base + more).json();
+    for (const auto& rate : json["rates"]) counts.push_back(rate["threads"]);
+    return counts;
+  };
+  EXPECT_EQ(threads({"--threads", "3"}), (std::vector<int>{1, 3}));
+  EXPECT_EQ(threads({"--threads", "3", "--at-threads", "2", "--at-threads", "1"}), (std::vector<int>{2, 1}));
+}
+
 TEST(HostLoad, CountsAllButIdleTime) {
   // user nice system idle iowait irq softirq steal guest
   EXPECT_DOUBLE_EQ(busy_seconds("cpu  100 20 30 9999 888 4 5 41 77 0\ncpu0 1 2 3 4\n", 100), 2.0);

@@ -3,8 +3,11 @@
 
 #include <cmath>
 
+#include "cli/device_choice.h"
 #include "data/decode.h"
+#include "run_words.h"
 #include "source_root.h"
+#include "thrown.h"
 #include "tiny_training.h"
 
 namespace vitrail::cli {
@@ -211,6 +214,30 @@ TEST(RankRefusals, SayWhatWouldFit) {
     EXPECT_EQ(exit_code(error.kind()), 64) << error.what();
     EXPECT_NE(std::string(error.what()).find(c.says), std::string::npos) << error.what();
   }
+}
+
+// A process that mpirun has started is one rank of the mesh; otherwise this one has all of them.
+TEST(RankCount, IsThatOfTheMeshUnlessRanksAreProcesses) {
+  const SetVariable mpi("OMPI_COMM_WORLD_RANK", nullptr), slurm("SLURM_STEP_ID", nullptr);
+  MeshConfig mesh;
+  mesh.dp = 2;
+  mesh.tp = 3;
+  const Arguments image = {"x.jpg"};
+  EXPECT_EQ(rank_count(options_of("predict", image), {}), 1);
+  EXPECT_EQ(rank_count(options_of("predict", image), mesh), 6);
+  EXPECT_EQ(rank_count(options_of("predict", image + Arguments{"--ranks", "4"}), mesh), 4);
+  {
+    const SetVariable started("OMPI_COMM_WORLD_RANK", "0");
+    EXPECT_EQ(rank_count(options_of("predict", image), mesh), 1);
+  }
+  mesh.dp = 1024;
+  mesh.tp = 4;
+  EXPECT_EQ(rank_count(options_of("predict", image), mesh), 4096);
+  mesh.dp = 1025;
+  EXPECT_EQ(thrown_by([&] {
+              rank_count(options_of("predict", image + Arguments{"--mesh", "dp=1025,tp=4"}), mesh);
+            }),
+            "usage: --mesh dp=1025,tp=4 has 4100 places; expected at most 4096");
 }
 
 TEST(Launch, EveryCommandWithRanksCanBeWatched) {

@@ -7,6 +7,7 @@
 #include "base/config_file.h"
 #include "base/error.h"
 #include "cli/field_settings.h"
+#include "thrown.h"
 
 namespace vitrail::cli {
 namespace {
@@ -82,6 +83,9 @@ TEST(Options, FlagsRunTogetherAndCanBeTakenBack) {
 TEST(Options, PositionalsAndWhatFollowsTwoDashes) {
   EXPECT_EQ(parse({"a", "-e", "-", "--", "--json"}).positionals(),
             (std::vector<std::string>{"a", "-", "--json"}));
+  const Options two = parse({"a", "b"});
+  EXPECT_EQ(two.positional(0) + two.positional(1), "ab");
+  EXPECT_NE(thrown_by([&] { two.positional(2); }).find("positional argument 2 of 2"), std::string::npos);
   EXPECT_NE(refusal({}).find("needs IN"), std::string::npos);
   EXPECT_NE(refusal({"a", "b", "c", "d"}).find("'d'"), std::string::npos);
 }

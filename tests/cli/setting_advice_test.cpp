@@ -197,6 +197,40 @@ TEST(SettingAdvice, OnlyWhatLacksAdviceGetsSome) {
   EXPECT_EQ(better.context(), placed.context());
 }
 
+// A name counts where it stands as a word of its own, and may end a sentence; an option that is no setting
+// has advice only where it was given.
+TEST(SettingAdvice, ANameIsAWordOfItsOwn) {
+  const std::string lr = "optim.lr=0.001, its default (base learning rate, before the schedule)",
+                    none = "vitrail train --help lists every setting with its default";
+  const struct {
+    const char *message, *advice;
+  } rows[] = {{"optim.lr", "lr"},
+              {"wrong is optim.lr", "lr"},
+              {"optim.lr: no number", "lr"},
+              {"(optim.lr)", "lr"},
+              {"look at optim.lr.", "lr"},
+              {"look at optim.lr. It is wrong", "lr"},
+              {"not optim.lrs but optim.lr", "lr"},
+              {"look at optim.lrs", ""},
+              {"look at optim.lr_x", ""},
+              {"look at optim.lr-x", ""},
+              {"look at optim.lr.x", ""},
+              {"look at optim.lrs. It is wrong", ""},
+              {"look at my-optim.lr", ""},
+              {"look at x.optim.lr", ""},
+              {"the dtype is odd, as are backend, resume and check", ""}};
+  const Options nothing;
+  for (const auto& [message, advice] : rows)
+    EXPECT_EQ(with_advice(Error(ErrorKind::kConfig, message), specs(), nothing).hint(), *advice ? lr : none)
+        << message;
+  const Options given = parse_options(
+      train_command().spec, std::vector<std::string>{"--dtype", "bf16"},
+      [](const std::string&) { return nullptr; }, read_config_file);
+  EXPECT_EQ(with_advice(Error(ErrorKind::kConfig, "the dtype is odd"), specs(), given).hint(),
+            advice_for(*std::find_if(specs().begin(), specs().end(),
+                                     [](const OptionSpec& spec) { return spec.name == "dtype"; })));
+}
+
 TEST(SettingAdvice, ConfigFilesOfTheWrongShape) {
   for (const char* text : {"[1]", "{\"a\": null}", "{\"a\": [[1]]}", "{\"a\": [{}]}"}) {
     try {

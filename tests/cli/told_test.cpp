@@ -15,6 +15,8 @@ struct Told {
 
 const std::string kDesk = std::string(VT_SOURCE_DIR) + "/tests/golden/told/desk.json";
 
+const std::string kAppendix = std::string(VT_SOURCE_DIR) + "/tests/golden/deepspeed/seed-003-appendix-b.json";
+
 std::vector<std::string> plan(std::vector<std::string> more) {
   std::vector<std::string> all = {
       "plan", "-m", "vit_tiny_patch16_224", "--image", "64", "--set", "model.depth=4", "--target", kDesk};
@@ -36,7 +38,18 @@ std::vector<std::string> program(const char* pass, std::vector<std::string> more
 }
 
 const Told kTold[] = {
-    {"plan", {plan({"--batch", "4"}), plan({"--no-fuse", "--threads", "1"}), plan({"--parameters"})}},
+    {"plan",
+     {plan({"--batch", "4"}),
+      plan({"--no-fuse", "--threads", "1"}),
+      plan({"--parameters"}),
+      {"plan", "-m", "vit_huge_patch14_224", "--batch", "4096", "--target", kDesk}}},
+    {"plan_targets",
+     {{"plan", "-m", "vit_tiny_patch16_224", "--weights", "rule", "--targets", kDesk},
+      {"plan", "-m", "vit_tiny_patch16_224,vit_small_patch16_224", "--weights", "rule", "--targets", kDesk}}},
+    {"plan_deepspeed",
+     {plan({"--classes", "10", "--set", "loader.workers=2", "--deepspeed", kAppendix}),
+      plan({"--classes", "10", "--set", "loader.workers=2", "--deepspeed", kAppendix, "--mesh", "dp=2",
+            "--set", "optim.lr=0.5"})}},
     {"plan_training",
      {training({"--classes", "10", "--recompute", "block"}),
       training({"--optimizer", "lamb", "--set", "optim.ema_decay=0.9", "--set", "train.accumulation=3"}),
@@ -94,8 +107,8 @@ std::string text_of(const Told& told) {
   // Why kernels declined is theirs to say, and tested with them.
   for (size_t at; (at = text.find("\"declined\":[")) != std::string::npos;)
     text.erase(at, text.find("],", at) + 2 - at);
-  for (size_t at; (at = text.find(VT_SOURCE_DIR)) != std::string::npos;)
-    text.replace(at, std::string(VT_SOURCE_DIR).size(), "SOURCE");
+  const std::string source = std::string(VT_SOURCE_DIR) + "/";  // may be "./"
+  for (size_t at; (at = text.find(source)) != std::string::npos;) text.replace(at, source.size(), "SOURCE/");
   return text;
 }
 

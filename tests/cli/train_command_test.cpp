@@ -4,6 +4,7 @@
 #include <cmath>
 #include <set>
 
+#include "base/text.h"
 #include "cli/environment.h"
 #include "cli/train_settings.h"
 #include "io/find_model.h"
@@ -12,6 +13,7 @@
 #include "source_root.h"
 #include "tiny_training.h"
 #include "train/config_io.h"
+#include "vitrail/version.h"
 
 namespace vitrail::cli {
 namespace {
@@ -158,10 +160,43 @@ TEST(TrainCommand, TheTimeLimitSavesAndStops) {
   EXPECT_NE(error.message().find("time limit"), std::string::npos) << error.message();
   EXPECT_TRUE(fs::exists(folder.path() / "run/checkpoints/latest/manifest.json"));
   EXPECT_TRUE(fs::exists(folder.path() / "run/report.html"));
-  for (const char* wrong : {"0", "-1m", "soon", "5d"})
-    EXPECT_EQ(error_of("train", run + std::vector<std::string>{"--max-time", wrong}).kind(),
-              ErrorKind::kUsage)
-        << wrong;
+  // The folder holds a run by now, which is refused later and by the same kind of error.
+  for (const char* wrong : {"0", "0s", "-1m", "soon", "5d", "m", ""})
+    EXPECT_EQ(error_of("train", run + std::vector<std::string>{"--max-time", wrong}).message(),
+              std::string("--max-time \"") + wrong + "\" is no time");
+}
+
+// Several ranks are told with their places before they begin; one is not.
+TEST(TrainCommand, SaysWhereItsRanksAre) {
+  const auto said = [](const char* ranks) {
+    const TempFolder folder;
+    return run_in_process("train", tiny_run() + into(folder) + std::vector<std::string>{"--ranks", ranks})
+        .err;
+  };
+  const std::string two = said("2");
+  EXPECT_TRUE(two.starts_with("2 ranks (threads): ")) << two;
+  std::vector<std::string_view> lines = split(two, '\n');
+  ASSERT_GT(lines.size(), 5u);
+  EXPECT_TRUE(lines[0].ends_with(", all on this host")) << two;
+  EXPECT_TRUE(lines[1].starts_with("  rank  host")) << two;
+  EXPECT_TRUE(lines[3].starts_with("     0  ")) << two;
+  EXPECT_TRUE(lines[4].starts_with("     1  ")) << two;
+  EXPECT_EQ(said("1").find("rank"), std::string::npos);
+}
+
+TEST(TrainCommand, WhatItWritesNamesTheVersion) {
+  const TempFolder folder;
+  run_in_process("train", tiny_run() + into(folder));
+  const std::string name = std::string("Vitrail ") + version(), run = (folder.path() / "run").string();
+  EXPECT_NE(read_file(run + "/report.html", 1 << 24).find(name), std::string::npos);
+  bool named = false;
+  for (const auto& entry : fs::directory_iterator(run + "/checkpoints/latest/"))
+    if (entry.path().extension() == ".json")
+      named |= read_file(entry.path().string(), 1 << 20).find("\"" + name + "\"") != std::string::npos;
+  EXPECT_TRUE(named);
+  const std::string page = (folder.path() / "page.html").string();
+  run_in_process("eval", {"-m", run, "--report", page});
+  EXPECT_NE(read_file(page, 1 << 24).find(name), std::string::npos);
 }
 
 TEST(TrainCommand, AFolderThatCannotBeWrittenIsRefusedAtTheStart) {

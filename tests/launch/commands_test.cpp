@@ -1,6 +1,7 @@
 // The words and variables with which ranks are started, and the programs that are run for what they tell.
 #include <gtest/gtest.h>
 
+#include <sys/resource.h>
 #include <sys/wait.h>
 
 #include <chrono>
@@ -9,6 +10,8 @@
 #include <map>
 #include <thread>
 
+#include "base/stop.h"
+#include "dist/liveness/watch.h"
 #include "io/find_model.h"
 #include "launch/child_process.h"
 #include "launch/environment.h"
@@ -167,6 +170,14 @@ TEST(RunProgram, TellsCodeOutputAndSignal) {
   EXPECT_EQ(run_program({"/bin/sh", "-c", script}, {}, [&] { return ++asked < 10; }).code, 5);
 }
 
+// A process that was doubled a moment ago still has the handlers of its parent.
+TEST(RunProgram, ASignalThatComesAtOnceIsNotLost) {
+  const SignalGuard signals;
+  for (int i = 0; i < 5; ++i)
+    EXPECT_EQ(run_program({"/bin/sleep", "60"}, {}, [] { return false; }).code, 143);
+  EXPECT_FALSE(signals.wanted()) << "it was the program's";
+}
+
 TEST(ChildProcess, EndsWithItsOwner) {
   pid_t pid = 0;
   {
@@ -187,6 +198,24 @@ TEST(ChildProcess, EndsWithItsOwner) {
   }
   EXPECT_TRUE(kill_inherited(pid));
   EXPECT_FALSE(kill_inherited(pid)) << "it is gone";
+}
+
+// Another user may start no process at all, which root cannot be kept from.
+TEST(ChildProcess, ThatCannotBeStartedIsAnError) {
+  const pid_t pid = ::fork();
+  if (pid == 0) {
+    const rlimit none{0, 0};
+    const bool limited = ::setrlimit(RLIMIT_NPROC, &none) == 0 && (::geteuid() != 0 || ::setuid(65534) == 0);
+    const std::string told = thrown_by([] { ChildProcess({"/bin/true"}, {}); });
+    ::_exit(!limited                                                                        ? 3
+            : told == "device: no process can be started: Resource temporarily unavailable" ? 0
+                                                                                            : 1);
+  }
+  int status = 0;
+  ASSERT_EQ(::waitpid(pid, &status, 0), pid);
+  ASSERT_TRUE(WIFEXITED(status));
+  if (WEXITSTATUS(status) == 3) GTEST_SKIP() << "the user cannot be changed here";
+  EXPECT_EQ(WEXITSTATUS(status), 0);
 }
 
 TEST(OutputOf, AFailureIsNamed) {
@@ -233,6 +262,53 @@ TEST(RankSession, IsNeededByRanksAlone) {
   }
   const Variable rank("OMPI_COMM_WORLD_RANK", "0");
   EXPECT_TRUE(RankSession::needed(1));
+}
+
+// Before a GPU is used: its driver reads the variable once.
+TEST(RankSession, RankThreadsShareTheQueuesOfAGpu) {
+  const Variable watch(kWatchVariable, nullptr), mpi("OMPI_COMM_WORLD_RANK", nullptr);
+  const char* queues = "CUDA_DEVICE_MAX_CONNECTIONS";
+  const Variable none(queues, nullptr);
+  {
+    const RankSession one({.deadline = 15, .ranks = 1});
+    EXPECT_EQ(environment_variable(queues), nullptr);
+  }
+  const RankSession two({.deadline = 15, .ranks = 2});
+  EXPECT_STREQ(environment_variable(queues), "32");
+}
+
+// What becomes of a process whose rank 0 of two threads enters its first phase under this fault.
+int status_under(const char* fault, const char* marker = nullptr) {
+  liveness::Watch watch({.ranks = 2});
+  const pid_t pid = ::fork();
+  if (pid == 0) {
+    const Variable address(kWatchVariable, watch.address().c_str()), mpi("OMPI_COMM_WORLD_RANK", nullptr);
+    const std::string all = fault + (marker ? std::string(":") + marker : "");
+    const Variable asked(kFaultVariable, all.c_str());
+    const RankSession session({.deadline = 15, .ranks = 2});
+    ::_exit(5);
+  }
+  int status = 0;
+  while (::waitpid(pid, &status, WUNTRACED | WNOHANG) == 0) watch.turn(20);
+  if (WIFSTOPPED(status)) {
+    ::kill(pid, SIGKILL);
+    ::waitpid(pid, nullptr, 0);
+  }
+  return status;
+}
+
+TEST(RankSession, ARankDiesOrStopsWhereTheEnvironmentSays) {
+  const int killed = status_under("1:init:0:kill"), stopped = status_under("0:init:0:stop");
+  EXPECT_TRUE(WIFSIGNALED(killed) && WTERMSIG(killed) == SIGKILL) << killed;
+  EXPECT_TRUE(WIFSTOPPED(stopped) && WSTOPSIG(stopped) == SIGSTOP) << stopped;
+  for (const char* other : {"2:init:0:kill", "1:forward:0:kill", "1:init:1:kill", "1:init:0"}) {
+    const int lived = status_under(other);
+    EXPECT_TRUE(WIFEXITED(lived) && WEXITSTATUS(lived) == 5) << other;
+  }
+  const TempFolder folder;
+  const std::string marker = (folder.path() / "marker").string();
+  EXPECT_TRUE(WIFSIGNALED(status_under("0:init:0:kill", marker.c_str())));
+  EXPECT_TRUE(WIFEXITED(status_under("0:init:0:kill", marker.c_str()))) << "once";
 }
 
 TEST(RankSession, BitsAreFlippedWhereTheEnvironmentSays) {

@@ -12,6 +12,7 @@
 #include "base/error.h"
 #include "base/text.h"
 #include "dist/liveness/heartbeat.h"
+#include "io/find_model.h"
 #include "launch/environment.h"
 #include "temp_folder.h"
 
@@ -29,7 +30,7 @@ std::vector<std::string> lines_of(const std::string& path) {
 
 // Where the environment says so, this process is a job: it notes its own words and ends with the code that
 // the first of them has for this start, "69,69s,0"; an s stands for an update that is made before, an e for
-// an error that its first rank tells with the code.
+// an error that its first rank tells with the code, a v for a rank that vanishes before the others know.
 [[maybe_unused]] const bool kPlays = [] {
   const char* path = environment_variable(kPlayed);
   if (!path) return false;
@@ -44,6 +45,11 @@ std::vector<std::string> lines_of(const std::string& path) {
   if (code.ends_with('e')) {
     liveness::Heartbeat beat({.address = environment_variable(kWatchVariable), .ranks = 2});
     beat.failed(0, std::stoi(code), false, "the device is lost");
+  }
+  if (code.ends_with('v')) {
+    { const liveness::Heartbeat gone({.address = environment_variable(kWatchVariable), .ranks = 2}); }
+    liveness::Heartbeat other({.address = environment_variable(kWatchVariable), .first = 1, .ranks = 2});
+    other.verdict(20);
   }
   if (code.ends_with('s')) {
     liveness::Heartbeat beat({.address = environment_variable(kWatchVariable)});
@@ -96,6 +102,31 @@ TEST(LaunchedJob, SaysWhetherItsRanksEverCame) {
   EXPECT_TRUE(run_shell("exit 3").unstarted);
   EXPECT_FALSE(run_shell("exit 75").unstarted || run_shell("exit 0").unstarted);
   EXPECT_EQ(run_shell("exit 3").lost, -1);
+}
+
+// The codes of shells for a program that a signal has ended are above 128: of these the signal is known.
+TEST(LaunchedJob, ARankThatVanishedIsToldWithItsSignal) {
+  const auto ended = [](const char* code) {
+    const TempFolder folder;
+    const std::string played = (folder.path() / "played").string();
+    ::setenv(kPlayed, played.c_str(), 1);
+    const SignalGuard signals;
+    const JobEnd end = LaunchedJob({.words = {this_program().string(), code}}, {.ranks = 2}, signals).run();
+    ::unsetenv(kPlayed);
+    EXPECT_EQ(end.lost, 0) << code;
+    EXPECT_EQ(end.loss, liveness::Loss::kVanished) << code;
+    EXPECT_FALSE(end.unstarted);
+    return std::to_string(end.code) + end.reason.substr(std::min(end.reason.rfind(" ("), end.reason.size()));
+  };
+  const std::string unknown = ended("3v");
+  EXPECT_EQ(unknown.substr(0, 3), "137");
+  EXPECT_EQ(unknown.find("signal"), std::string::npos);
+  EXPECT_EQ(ended("128v").find("signal"), std::string::npos);
+  EXPECT_EQ(ended("128v").substr(0, 3), "137");
+  EXPECT_EQ(ended("129v"), "129 (signal 1)");
+  EXPECT_EQ(ended("139v"), "139 (signal 11)");
+  EXPECT_EQ(ended("137v").substr(0, 3), "137");
+  EXPECT_EQ(ended("137v").find("signal"), std::string::npos);
 }
 
 // A job that a signal ended is started again, and each start is told.
