@@ -85,15 +85,15 @@ TEST(DeepSpeedCommand, WhatACommandSaysIsToldFromItsConfig) {
       {"train.dtype", {"--dtype", "bf16"}},     {"train.recompute", {"--recompute", "block"}}};
   const Options by_config = options_of("plan", {"--config", config}), by_nobody = options_of("plan", {});
   for (const auto& [key, words] : rows) {
-    EXPECT_FALSE(was_said(by_nobody, key)) << key;
-    EXPECT_FALSE(was_said(by_config, key)) << key;
-    EXPECT_TRUE(was_said(options_of("plan", words), key)) << key;
+    EXPECT_FALSE(given_on_command_line(by_nobody, key)) << key;
+    EXPECT_FALSE(given_on_command_line(by_config, key)) << key;
+    EXPECT_TRUE(given_on_command_line(options_of("plan", words), key)) << key;
   }
   const Options variable = parse_options(
       command_named("plan").spec, std::vector<std::string>{},
       [](const std::string& name) { return name == "VITRAIL_BATCH" ? "4" : nullptr; }, read_config_file);
-  EXPECT_TRUE(was_said(variable, "train.micro_batch"));
-  EXPECT_FALSE(was_said(options_of("plan", {"--mesh", "dp=2"}), "mesh.zero"));
+  EXPECT_TRUE(given_on_command_line(variable, "train.micro_batch"));
+  EXPECT_FALSE(given_on_command_line(options_of("plan", {"--mesh", "dp=2"}), "mesh.zero"));
 }
 
 TEST(DeepSpeedCommand, WhatCannotBeReadIsRefused) {
