@@ -113,9 +113,9 @@ void GpuSpec::describe(PlannedDevice& device) const {
   device.l2_bytes = l2_bytes;
 }
 
-void CpuSpec::require_measured(int threads, const std::string& wanted) const {
-  if (!wanted.empty() && wanted != isa)
-    refuse_isa(strf("--target was measured with %s, not with %s", isa.c_str(), wanted.c_str()));
+void CpuSpec::require_measured(int threads, const std::string& wanted_isa) const {
+  if (!wanted_isa.empty() && wanted_isa != isa)
+    refuse_isa(strf("--target was measured with %s, not with %s", isa.c_str(), wanted_isa.c_str()));
   if (threads > cores)
     throw Error(
         ErrorKind::kUsage,
@@ -123,8 +123,9 @@ void CpuSpec::require_measured(int threads, const std::string& wanted) const {
         "fewer --threads, or none for all of its cores");
 }
 
-void GpuSpec::require_measured(int, const std::string& wanted) const {
-  if (!wanted.empty()) refuse_isa(strf("--target is a GPU and has no instruction set %s", wanted.c_str()));
+void GpuSpec::require_measured(int, const std::string& wanted_isa) const {
+  if (!wanted_isa.empty())
+    refuse_isa(strf("--target is a GPU and has no instruction set %s", wanted_isa.c_str()));
 }
 
 std::string CpuSpec::mismatch(const DeviceInfo& device, int cores_here) const {

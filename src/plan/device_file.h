@@ -45,7 +45,7 @@ struct CpuSpec {
   Roofline roofline(int threads) const;
   double peak_gflops(int threads, const std::string& dtype) const;
   void describe(PlannedDevice& device) const;
-  void require_measured(int threads, const std::string& isa) const;
+  void require_measured(int threads, const std::string& wanted_isa) const;
   std::string mismatch(const DeviceInfo& device, int cores_here) const;
 };
 
@@ -59,7 +59,7 @@ struct GpuSpec {
   Roofline roofline(int threads) const;
   double peak_gflops(int threads, const std::string& dtype) const;
   void describe(PlannedDevice& device) const;
-  void require_measured(int threads, const std::string& isa) const;
+  void require_measured(int threads, const std::string& wanted_isa) const;
   std::string mismatch(const DeviceInfo&, int) const { return {}; }
 };
 
@@ -90,7 +90,7 @@ struct DeviceFile {
   double peak_gflops(int threads, const std::string& dtype) const;
   DeviceInfo info(int threads) const;  // 0: all cores; for planning alone
   // Throws Error(kUsage) where the file has no figures for these settings of a processor.
-  void require_measured(int threads, const std::string& isa) const;
+  void require_measured(int threads, const std::string& wanted_isa) const;
   // Why the file does not describe a device of its name, with the processor's cores that this process may
   // use; empty: it does.
   std::string mismatch(const DeviceInfo& device, int cores_here) const;

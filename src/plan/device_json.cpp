@@ -35,7 +35,7 @@ void require_type(const std::string& type, const std::string& path) {
 }
 
 // Files of older versions say "many adam_update".
-std::string kind_of_curve(std::string kind) {
+std::string kind_of_curve(const std::string& kind) {
   constexpr std::string_view kOld = "many ";
   return kind.starts_with(kOld) ? GroupedOp::kind_of(kind.substr(kOld.size())) : kind;
 }

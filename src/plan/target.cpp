@@ -37,6 +37,7 @@ std::vector<std::string> all_device_files(const std::vector<fs::path>& places) {
     for (fs::directory_iterator it(place, ignored), end; !ignored && it != end; it.increment(ignored))
       if (it->path().extension() == ".json") found.emplace(it->path().stem().string(), it->path().string());
   std::vector<std::string> paths;
+  paths.reserve(found.size());
   for (const auto& [name, path] : found) paths.push_back(path);
   return paths;
 }

@@ -14,7 +14,7 @@
 namespace vitrail {
 namespace {
 
-const std::string kGoldens = VT_SOURCE_DIR "/tests/golden/models/";
+const std::string kGoldenModels = VT_SOURCE_DIR "/tests/golden/models/";
 const std::string kSmall = VT_SOURCE_DIR "/tests/golden/images/grey.jpg";
 
 struct ToldFile {
@@ -25,7 +25,7 @@ struct ToldFile {
 ToldFile explained(const std::string& path, const char* method, int64_t layer) {
   const TempFolder folder;
   const std::string out = (folder.path() / "out").string();
-  const auto model = open_model(kGoldens + path);
+  const auto model = open_model(kGoldenModels + path);
   FileExplainer explainer(*model, {.threads = 1},
                           attention_request(method, layer, model->card().config, "--layer"), method, false);
   std::string note;

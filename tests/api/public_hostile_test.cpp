@@ -14,6 +14,7 @@
 
 #include "io/model_files.h"
 #include "source_root.h"
+#include "temp_folder.h"
 
 namespace {
 

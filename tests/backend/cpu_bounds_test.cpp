@@ -41,9 +41,9 @@ class AtTheEnd {
 };
 
 // A result among guards, which nobody may write.
-class Guarded {
+class GuardedFloats {
  public:
-  explicit Guarded(int64_t count) : floats_(static_cast<size_t>(count) + 2 * kGuards, 42.0f) {}
+  explicit GuardedFloats(int64_t count) : floats_(static_cast<size_t>(count) + 2 * kGuards, 42.0f) {}
   float* data() { return floats_.data() + kGuards; }
   Floats values() const { return {floats_.begin() + kGuards, floats_.end() - kGuards}; }
   bool intact() const {
@@ -83,7 +83,7 @@ TEST(CpuBounds, AttentionWeightsReadTheKeysAlone) {
          {std::array<int64_t, 3>{1, 1, 1}, {3, 1, 4}, {1, 5, 16}, {7, 33, 3}, {50, 197, 64}}) {
       const Floats q = random_floats(queries * size, 1), k = random_floats(keys * size, 2);
       const AtTheEnd queries_end(q), keys_end(k);
-      Guarded out(queries * keys);
+      GuardedFloats out(queries * keys);
       TestContext test(1, isa, attention_probs_scratch(isa, queries, keys, size));
       const AttentionView mine{queries * size, size, size}, theirs{keys * size, size, size};
       AttentionArgs args{.q = queries_end.data(),
@@ -115,7 +115,7 @@ TEST(CpuBounds, TheAttentionOfOneTokenReadsTheTokensAlone) {
         const Floats x = random_floats(batch * width, 1), w = random_floats(3 * kOuts * width, 2),
                      bias = random_floats(3 * kOuts, 3);
         const AtTheEnd tokens(x), weight(w), row(bias);
-        Guarded out(batch * kOuts);
+        GuardedFloats out(batch * kOuts);
         FirstAttentionArgs args{.x = tokens.data(),
                                 .weight = weight.data(),
                                 .bias = row.data(),

@@ -179,7 +179,7 @@ TEST_P(CpuLinear, ALibrarysTilesAgreeWithDoubleForAnyNumberOfThreads) {
 }
 
 TEST(CpuLibrary, OneThatIsMissingIsSaid) {
-  const Problem problem(Case{1, 1, 1});
+  const LinearProblem problem(LinearCase{1, 1, 1});
   try {
     by_library({.missing = "it is nowhere", .version = ""}, problem, isa_kernels(best_isa()), 1);
     FAIL();

@@ -75,14 +75,15 @@ TEST(Registry, AHashIsTheSameInEveryBuild) {
   }
   KernelTable table;
   EXPECT_EQ(table.hash(), 0u) << "of nothing";
-  table.set({{.op = "linear_dx", .m = 0, .n = 0, .k = 0, .threads = 0, .isa = -1}, {"bc"}});
-  table.set({{.op = "linear", .m = 1, .n = 2, .k = 3, .threads = 4, .isa = 5}, {"a", ""}});
+  table.set({{.op = "linear_dx", .m = 0, .n = 0, .k = 0, .threads = 0, .level = -1}, {"bc"}});
+  table.set({{.op = "linear", .m = 1, .n = 2, .k = 3, .threads = 4, .level = 5}, {"a", ""}});
   EXPECT_EQ(table.hash(), wanted) << "rows by their keys, whatever order they came in";
 }
 
-const Dim kRows('B', 4), kIn('D', 8), kOut('F', 16);
-const TensorDesc kX{DType::kF32, {kRows, kIn}}, kW{DType::kF32, {kOut, kIn}}, kRow{DType::kF32, {kOut}},
-    kNorm{DType::kF32, {kIn}}, kResidual{DType::kF32, {kRows, kOut}};
+const Dim kFusedRows('B', 4), kFusedIn('D', 8), kFusedOut('F', 16);
+const TensorDesc kFusedX{DType::kF32, {kFusedRows, kFusedIn}}, kFusedW{DType::kF32, {kFusedOut, kFusedIn}},
+    kFusedRow{DType::kF32, {kFusedOut}}, kFusedNorm{DType::kF32, {kFusedIn}},
+    kFusedResidual{DType::kF32, {kFusedRows, kFusedOut}};
 
 template <typename T, typename... Args>
 OpPtr make(Args... args) {
@@ -121,21 +122,24 @@ TEST(GemmNodes, WhatIsNoneIsSaid) {
     Sketch node;
     const char* says;
   } rows[] = {
-      {fused({gemm, bias}, {kX, kW, kRow}), ""},
-      {fused({gemm, {make<GeluOp>(false), {made_by(0)}}, {make<BiasOp>(), {made_by(1), 2}}}, {kX, kW, kRow}),
+      {fused({gemm, bias}, {kFusedX, kFusedW, kFusedRow}), ""},
+      {fused({gemm, {make<GeluOp>(false), {made_by(0)}}, {make<BiasOp>(), {made_by(1), 2}}},
+             {kFusedX, kFusedW, kFusedRow}),
        "no place for bias around a GEMM"},
       {fused({gemm, {make<AddOp>(), {2, made_by(0)}}, {make<AddOp>(), {3, made_by(1)}}},
-             {kX, kW, kResidual, kResidual}),
+             {kFusedX, kFusedW, kFusedResidual, kFusedResidual}),
        "no place for add around a GEMM"},
-      {fused({gemm, {make<ScaleOp>(), {made_by(0), 2}}, {make<GeluOp>(false), {made_by(1)}}}, {kX, kW, kRow}),
+      {fused({gemm, {make<ScaleOp>(), {made_by(0), 2}}, {make<GeluOp>(false), {made_by(1)}}},
+             {kFusedX, kFusedW, kFusedRow}),
        "no place for gelu around a GEMM"},
-      {fused({gemm, {make<TanhOp>(), {made_by(0)}}}, {kX, kW}), "no place for tanh around a GEMM"},
-      {fused({{make<LayernormOp>(0.5), {0, 1, 2}}}, {kX, kNorm, kNorm}), "no GEMM in it"},
-      {fused({gemm, bias, {make<GeluOp>(false), {made_by(1)}}}, {kX, kW, kRow}, 1), "makes one result"}};
+      {fused({gemm, {make<TanhOp>(), {made_by(0)}}}, {kFusedX, kFusedW}), "no place for tanh around a GEMM"},
+      {fused({{make<LayernormOp>(0.5), {0, 1, 2}}}, {kFusedX, kFusedNorm, kFusedNorm}), "no GEMM in it"},
+      {fused({gemm, bias, {make<GeluOp>(false), {made_by(1)}}}, {kFusedX, kFusedW, kFusedRow}, 1),
+       "makes one result"}};
   for (const auto& row : rows) EXPECT_EQ(gemm_unsupported(row.node.view()), row.says);
-  const TensorDesc images{DType::kF32, {kRows, {'C', 3}, {'Y', 8}, {'X', 8}}},
-      patches{DType::kF32, {kIn, {'C', 3}, {'P', 4}, {'Q', 4}}}, tokens{DType::kF32, {kRows, {'N', 4}, kIn}},
-      table{DType::kF32, {{'N', 4}, kIn}};
+  const TensorDesc images{DType::kF32, {kFusedRows, {'C', 3}, {'Y', 8}, {'X', 8}}},
+      patches{DType::kF32, {kFusedIn, {'C', 3}, {'P', 4}, {'Q', 4}}},
+      tokens{DType::kF32, {kFusedRows, {'N', 4}, kFusedIn}}, table{DType::kF32, {{'N', 4}, kFusedIn}};
   const FusedOp::Member embed{make<PatchEmbedOp>(), {0, 1}};
   EXPECT_EQ(
       gemm_unsupported(fused({embed, {make<AddOp>(), {2, made_by(0)}}}, {images, patches, tokens}).view()),
@@ -143,9 +147,9 @@ TEST(GemmNodes, WhatIsNoneIsSaid) {
   EXPECT_EQ(
       gemm_unsupported(fused({embed, {make<BiasOp>(), {made_by(0), 2}}}, {images, patches, table}).view()),
       "a bias or scale does not cover the GEMM's outputs");
-  EXPECT_EQ(
-      gemm_unsupported(fused({embed, {make<BiasOp>(), {made_by(0), 2}}}, {images, patches, kNorm}).view()),
-      "");
+  EXPECT_EQ(gemm_unsupported(
+                fused({embed, {make<BiasOp>(), {made_by(0), 2}}}, {images, patches, kFusedNorm}).view()),
+            "");
   const GemmNode node = parse_gemm(PatchEmbedOp());
   const MatmulExtents e = gemm_extents(node, images.shape, patches.shape);
   EXPECT_EQ((std::vector<int64_t>{e.m, e.n, e.k}), (std::vector<int64_t>{16, 8, 48}));

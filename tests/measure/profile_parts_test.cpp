@@ -216,8 +216,9 @@ TEST(HostText, LinesOfTheSystem) {
   for (const LibraryInfo& library : find_libraries()) {
     names.push_back(library.name);
     EXPECT_EQ(library.needed, library.name != "oneDNN");
-    if (library.needed)
+    if (library.needed) {
       EXPECT_TRUE(library.found && !library.version.empty() && !library.path.empty()) << library.name;
+    }
   }
   EXPECT_EQ(names, (std::vector<std::string>{"libjpeg-turbo", "libpng", "libwebp", "zlib", "oneDNN"}));
 }
