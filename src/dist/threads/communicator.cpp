@@ -68,7 +68,7 @@ class PendingCollective : public Pending {
     }
     group_->world().throw_if_aborted();
     finished_ = slot.detached() ? did_share_ : slot.complete();
-    if (!finished_) slot.throw_if_failed();
+    if (!finished_ && slot.failed()) group_->throw_why(slot);
   }
   bool finished() const { return finished_; }
 

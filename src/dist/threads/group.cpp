@@ -52,8 +52,13 @@ Group::Seat Group::enter(int rank, const Collective& c) {
   if (all) slots_.erase(key);
   if (all || seat.slot->failed())
     for (int member : seat.ranks) world_->event_count(member).notify();
-  seat.slot->throw_if_failed();
+  if (seat.slot->failed()) throw_why(*seat.slot);
   return seat;
+}
+
+void Group::throw_why(const Slot& slot) const {
+  world_->throw_if_aborted();
+  slot.throw_if_failed();
 }
 
 void Group::fail(Slot& slot, ErrorKind kind, const std::string& why) {

@@ -31,6 +31,9 @@ class Group {
   // started something else.
   Seat enter(int rank, const Collective& collective);
   void fail(Slot& slot, ErrorKind kind, const std::string& why);
+  // Throws why a slot failed. A rank that leaves because of an abort fails the slots it was in: the abort is
+  // the reason.
+  void throw_why(const Slot& slot) const;
   // Returns the group that `members` of this one become in its split number `split`: one object for all.
   std::shared_ptr<Group> part(int64_t split, int color, const std::vector<int>& members);
 
