@@ -40,7 +40,7 @@ TEST(PersistentStore, HoldsPlainParametersAsTheSourceGaveThem) {
     const ExecutionPlan plan = plan_execution(two_gemms(dtype), ref_backend(), cpu_device(1));
     RankContext rank(plan.device);
     PersistentStore store(plan, rank);
-    store.load(plan, fill);
+    store.load(plan, fill_by_name);
     for (ValueId id = 0; id < static_cast<ValueId>(plan.program.values.size()); ++id) {
       const Value& value = plan.program.values[id];
       if (value.kind != ValueKind::kParameter) continue;
