@@ -97,8 +97,8 @@ class VITRAIL_API Model {
   Model(const Model&) = delete;
   Model& operator=(const Model&) = delete;
 
-  /// The `top_k` most likely classes of each image, most likely first. Throws Error(kData) where the model has
-  /// no classes, as logits() and their streams do.
+  /// The `top_k` most likely classes of each image, most likely first. Throws Error(kData) where the model
+  /// has no classes, as logits() and their streams do.
   std::vector<std::vector<Prediction>> classify(std::span<const ImageView> images, int top_k = 5) const;
   std::vector<Prediction> classify(const ImageView& image, int top_k = 5) const;
 

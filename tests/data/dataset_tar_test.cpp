@@ -126,6 +126,15 @@ TEST(Tar, Rules) {
   }
 }
 
+// A plain file is '0', or zero as tar wrote it before there were types.
+TEST(Tar, PlainFilesOfOldArchivesAreRead) {
+  const std::vector<TarMember> members = walk(tar_member({"old", "xyz", '\0'}) + tar_member({"new", "x"}));
+  ASSERT_EQ(members.size(), 2u);
+  EXPECT_EQ(members[0].name, "old");
+  EXPECT_EQ(members[0].size, 3u);
+  EXPECT_EQ(members[1].name, "new");
+}
+
 TEST(Tar, SampleRules) {
   const std::pair<std::vector<TarEntry>, std::string> cases[] = {
       {{{"a.png", "x"}}, "\"a.png\" has no label"},

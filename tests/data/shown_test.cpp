@@ -203,7 +203,8 @@ TEST(ImageList, ListsAndFoldersAndWhatIsWrong) {
   EXPECT_EQ(error_of([&] { list_images({"-"}, "\n"); }).message(), "the list names no images");
   for (const char* name : {"a.jpg", "a.jpeg", "a.png", "a.webp", "A.WebP"})
     EXPECT_TRUE(is_image_name(name)) << name;
-  for (const char* name : {"a.gif", "png", "a.png.txt", "a", ".png", "a."}) EXPECT_FALSE(is_image_name(name)) << name;
+  for (const char* name : {"a.gif", "png", "a.png.txt", "a", ".png", "a."})
+    EXPECT_FALSE(is_image_name(name)) << name;
   std::filesystem::create_directory_symlink("..", folder.path("sub/up"));
   EXPECT_EQ(list_images({folder.path()}, ""), (Paths{folder.path("a.png"), folder.path("sub/b.JPEG")}))
       << "no loops";

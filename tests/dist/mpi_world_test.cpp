@@ -8,6 +8,7 @@
 #include <map>
 
 #include "base/file.h"
+#include "base/json.h"
 #include "base/json_text.h"
 #include "temp_folder.h"
 #include "thrown.h"

@@ -260,7 +260,13 @@ TEST(RankSession, IsNeededByRanksAlone) {
     const Variable watched(kWatchVariable, "a:1/b");
     EXPECT_TRUE(RankSession::needed(1));
   }
+  {
+    const Variable step("SLURM_STEP_ID", "0"), task("SLURM_PROCID", "1"), pmix("PMIX_RANK", "1");
+    EXPECT_TRUE(started_as_rank()) << "by srun";
+    EXPECT_TRUE(RankSession::needed(1));
+  }
   const Variable rank("OMPI_COMM_WORLD_RANK", "0");
+  EXPECT_TRUE(started_as_rank());
   EXPECT_TRUE(RankSession::needed(1));
 }
 

@@ -43,24 +43,6 @@ TEST(CalibrationStep, NodesAddUpToTheRun) {
   EXPECT_NEAR(sum, measured.seconds, 1e-9 * measured.seconds + 1e-9);
 }
 
-// A device that replays a recording runs its nodes one by one to time them, which takes longer: each gets the
-// same correction, and together they take what a whole run does.
-TEST(CalibrationStep, NodesThatAreTimedAloneAddUpToo) {
-  DeviceInfo device = device_here("cpu", 1, "");
-  device.records_graphs = true;
-  CostCurves curves;
-  const StepMeasurement measured = measure_step(kStep, device, 0, &curves);
-  VitConfig config = find_architecture(kStep.arch).config;
-  config.image_height = config.image_width = kStep.image;
-  config.depth = kStep.depth;
-  const ExecutionPlan plan = plan_inference(config, {.batch = kStep.batch}, device);
-  double sum = 0;
-  for (size_t i = 0; i < plan.program.nodes.size(); ++i)
-    if (plan.program.nodes[i].op->is_launched()) sum += point_of(curves, curve_of(plan, i), size_of(plan, i));
-  EXPECT_NEAR(sum, measured.seconds, 1e-6 * measured.seconds);
-  for (const CostCurve& curve : curves.curves()) EXPECT_NE(curve.kind, "run") << "nothing beside the nodes";
-}
-
 class CudaCalibrationStep : public CudaTest {};
 
 // Nodes that nobody timed would all get the same share of the run.

@@ -162,8 +162,8 @@ TEST(NoiseOfRoundedFactors, IsAShareOfTheResults) {
   const double f16 = 0x1p-11, bound = 4 * f16 * std::sqrt(3.0) * 4 + 2 * f16, rms = std::sqrt(25 / 4.0);
   const Values results = {3, 4, 0};
   for (size_t i = 0; i < 3; ++i) {
-    EXPECT_NEAR(found.bound[i], bound + results[i] * kU, 1e-6 * bound) << i;
-    EXPECT_NEAR(found.typical[i], 0.002 * rms + results[i] * kU / std::sqrt(3.0), 1e-9) << i;
+    EXPECT_NEAR(found.bound[i], bound + results[i] * kUnit, 1e-6 * bound) << i;
+    EXPECT_NEAR(found.typical[i], 0.002 * rms + results[i] * kUnit / std::sqrt(3.0), 1e-9) << i;
     EXPECT_EQ(found.variance[i], 0) << i;
   }
   Case exact = rounded;

@@ -221,7 +221,7 @@ TEST_F(ToldEvaluation, ARunWithoutItsConfigDoesNotKnowItsData) {
   std::filesystem::remove(run_ + "/config.json");
   const Error error = error_of([&] { open(run_, "", ""); });
   EXPECT_EQ(error.kind(), ErrorKind::kConfig);
-  EXPECT_NE(error.message().find(run_ + "/config.json"), kNone) << error.message();
+  EXPECT_NE(error.message().find(run_ + "/config.json"), std::string::npos) << error.message();
   EXPECT_EQ(error.hint(), "check the path of the config");
 }
 
