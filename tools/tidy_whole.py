@@ -15,7 +15,7 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 INCLUDE = re.compile(r'^#include "(.+\.cpp)"$', re.MULTILINE)
-ASIDE = re.compile(r"^\d+ warnings?( and \d+ errors?)? generated\.$|^Suppressed |^Use -header-filter|^Error while processing ")
+SUMMARY = re.compile(r"^\d+ warnings?( and \d+ errors?)? generated\.$|^Suppressed |^Use -header-filter|^Error while processing ")
 
 
 def included_twice(source):
@@ -38,7 +38,7 @@ class Unit:
             self.write_together()
         words = shlex.split(entry["command"])
         self.flags = [word for i, word in enumerate(words[1:], 1)
-                      if word not in ("-c", "-o", entry["file"]) and words[i - 1] != "-o" and not word.endswith("ccache")]
+                      if word not in ("-c", "-o", entry["file"]) and words[i - 1] != "-o"]
         self.folder = entry["directory"]
 
     def write_together(self):
@@ -48,7 +48,7 @@ class Unit:
         self.file.parent.mkdir(parents=True, exist_ok=True)
         self.file.write_text("".join(texts))
 
-    def told(self, line):
+    def in_source(self, line):
         """A line of clang-tidy's with the place in a source instead of the place in the unit."""
         found = re.match(re.escape(str(self.file)) + r":(\d+)(:.*)$", line)
         if not found:
@@ -63,12 +63,12 @@ class Unit:
         less = ["--checks=-readability-duplicate-include"] if len(self.sources) > 1 else []
         done = subprocess.run([tidy, "--quiet", *less, str(self.file), "--", *self.flags], cwd=self.folder, text=True,
                               stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
-        lines = [self.told(line) for line in done.stdout.splitlines() if not ASIDE.match(line)]
+        lines = [self.in_source(line) for line in done.stdout.splitlines() if not SUMMARY.match(line)]
         lines += [text for source in self.sources for text in included_twice(source)]
         return "\n".join(lines) if lines or done.returncode == 0 else f"{self.name}: clang-tidy ended with {done.returncode}"
 
 
-def compiler_options(entry):
+def without_launcher(entry):
     """An entry of the database whose command begins with the compiler, not with what launches it."""
     words = shlex.split(entry["command"])
     first = next((i for i, word in enumerate(words) if re.search(r"(g\+\+|clang\+\+|c\+\+)(-\d+)?$", word)), 0)
@@ -83,7 +83,7 @@ def main():
     parser.add_argument("--only", default="", help="units whose names or sources hold this text")
     args = parser.parse_args()
     folder = args.folder.resolve()
-    entries = [compiler_options(entry) for entry in json.loads((folder / "compile_commands.json").read_text())]
+    entries = [without_launcher(entry) for entry in json.loads((folder / "compile_commands.json").read_text())]
     units = [Unit(entry, folder, number) for number, entry in enumerate(entries)]
     units = [unit for unit in units if any(args.only in str(name) for name in [unit.name, *unit.sources])]
     found = 0
