@@ -53,6 +53,12 @@ reasons() {
   grep -A 1 -E ': Skipped$' "$1" | grep -vE ': Skipped$|^--$'
 }
 
+# The least margins of right kernels, over all shards (docs/precision.md).
+margins() {
+  awk -F ': ' '/^margin / && (!($1 in least) || $2 + 0 < least[$1] + 0) { least[$1] = $2 }
+               END { for (key in least) print key ": " least[key] }' "$1" | sort
+}
+
 log=$(mktemp)
 trap 'rm -f "$log" "$log".[0-9]*' EXIT
 passed=0 failed=0 skipped=0 elsewhere=0 foreign=0 why=
@@ -75,6 +81,7 @@ for program in "$folder"/test_*; do
   fi
   grep -E '^\[ +FAILED +\] ' "$log" | grep -v ' tests\?, listed below' | sort -u
   grep -B 12 -E '^\[ +FAILED +\] .*\(' "$log" | head -n 200
+  margins "$log"
   passed=$((passed + $(count PASSED "$log")))
   others=$(reasons "$log" | grep -cxF "$other_gpu")
   skipped=$((skipped + $(count SKIPPED "$log") - others))

@@ -65,8 +65,7 @@ TEST_P(BiasGradSizes, CudaInBothTypesAndReplayed) {
     OpJudge judge(c, inputs, wanted);
     const std::vector<Result> found = run_op(c, c.ins, inputs, settings);
     const Verdict verdict = judge.verdict(settings, found);
-    EXPECT_LE(verdict.share, allowed_share(settings))
-        << c.name << " in " << to_string(dtype) << ": " << verdict.where;
+    EXPECT_LE(verdict.share, kAllowedShare) << c.name << " in " << to_string(dtype) << ": " << verdict.where;
     Margins::note(settings, verdict.share, c.name);
     EXPECT_EQ(found[0].values, run_op(apart, apart.ins, inputs, settings)[0].values) << c.name;
     settings.runs = 3;

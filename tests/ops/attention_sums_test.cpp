@@ -60,7 +60,7 @@ void expect_near(const OpCase& c, const RunSettings& settings, bool replay) {
   OpJudge judge(c, inputs, wanted);
   const std::vector<Result> found = run_op(c, c.ins, inputs, settings);
   const Verdict verdict = judge.verdict(settings, found);
-  EXPECT_LE(verdict.share, allowed_share(settings))
+  EXPECT_LE(verdict.share, kAllowedShare)
       << c.name << " on " << settings.backend << " in " << to_string(settings.dtype) << ": " << verdict.where;
   Margins::note(settings, verdict.share, c.name);
   if (!replay) return;

@@ -41,10 +41,6 @@ Verdict OpJudge::verdict(const RunSettings& settings, const std::vector<Result>&
   return worst;
 }
 
-double allowed_share(const RunSettings& settings) {
-  return settings.backend == std::string_view("cuda") ? 1 : 0.505;
-}
-
 namespace {
 
 std::map<std::string, std::pair<double, std::string>>& nearest() {
@@ -63,8 +59,8 @@ class Report : public testing::Environment {
 
 }  // namespace
 
-void Margins::note(const RunSettings& settings, double share, const std::string& name) {
-  auto& row = nearest()[strf("%s %s %s", settings.backend, settings.isa, to_string(settings.dtype))];
+void Margins::note(const RunSettings& settings, double share, const std::string& name, const char* kind) {
+  auto& row = nearest()[strf("%s %s %s%s", settings.backend, settings.isa, to_string(settings.dtype), kind)];
   if (share > row.first) row = {share, name};
 }
 

@@ -40,7 +40,7 @@ std::string label(const OpCase& c, const RunSettings& s) {
 void expect_near(const OpCase& c, OpJudge& judge, const RunSettings& settings,
                  const std::vector<Result>& found) {
   const Verdict verdict = judge.verdict(settings, found);
-  EXPECT_LE(verdict.share, allowed_share(settings)) << label(c, settings) << ": " << verdict.where;
+  EXPECT_LE(verdict.share, kAllowedShare) << label(c, settings) << ": " << verdict.where;
   Margins::note(settings, verdict.share, c.name);
 }
 

@@ -230,7 +230,7 @@ TEST_P(RoundedCuda, CudaAgreesWithTheReferenceAndReplays) {
     const std::vector<Result> found = run_op(c, c.ins, inputs, settings);
     const Verdict verdict = OpJudge(c, inputs, wanted).verdict(settings, found);
     EXPECT_LE(verdict.share, 1) << to_string(mode.dtype) << ": " << verdict.where;
-    Margins::note(settings, verdict.share, c.name);
+    Margins::note(settings, verdict.share, c.name, ", rounded factors");
     // The bound is far closer than fp8 is to the exact result; a value that a member rounds to 16 bits may
     // fall to another code.
     for (size_t i = 0; i < found.size(); ++i)

@@ -25,12 +25,12 @@ ONE_MORE = "z.cpp:5: Skipped\nneeds compute capability 9.0 or a driver\n" + OTHE
 
 
 class GpuTest(unittest.TestCase):
-    def run_with(self, programs):
+    def run_with(self, programs, **settings):
         with tempfile.TemporaryDirectory() as folder:
             for name, text in programs.items():
                 Path(folder, name).write_text(text)
                 os.chmod(Path(folder, name), 0o755)
-            done = subprocess.run([SCRIPT, folder], capture_output=True, text=True)
+            done = subprocess.run([SCRIPT, folder], capture_output=True, text=True, env={**os.environ, **settings})
             return done.returncode, done.stdout
 
     def test_summary(self):
@@ -60,6 +60,14 @@ class GpuTest(unittest.TestCase):
         self.assertNotIn("skipped: ", self.run_with({"test_a": program(OTHER_GPU)})[1])
         self.assertIn("ended with status 139", self.run_with({"test_a": program("", 139)})[1])
         self.assertIn("Suite.CudaThing", self.run_with({"test_a": program(FAILED, 1)})[1])
+
+    def test_tells_the_least_margins_of_all_shards(self):
+        shards = ('case $GTEST_SHARD_INDEX in 0) echo "margin cuda  bf16: 2.10 (a)"; echo "margin cuda  f16: 9.5 (a)";;\n'
+                  '*) echo "margin cuda  bf16: 10.02 (b)"; echo "margin cuda  f16: 2.61 (b)";; esac\n')
+        text = program(PASSED).replace("cat <<'END'", shards + "cat <<'END'")
+        output = self.run_with({"test_a": text}, SHARDS="2")[1].splitlines()
+        self.assertEqual([line for line in output if line.startswith("margin")],
+                         ["margin cuda  bf16: 2.10 (a)", "margin cuda  f16: 2.61 (b)"])
 
 
 if __name__ == "__main__":
