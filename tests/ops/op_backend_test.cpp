@@ -27,6 +27,16 @@ constexpr Mode kModes[] = {{DType::kF32, false},
                            {DType::kF16, true},
                            {DType::kBF16, true}};
 
+// Those in which the case's inputs have types of their own: without vectors, a mode of full ones is one of
+// the others again.
+std::vector<Mode> modes_of(const OpCase& c) {
+  const bool has_vectors = std::find(c.roles.begin(), c.roles.end(), Role::kVector) != c.roles.end();
+  std::vector<Mode> modes;
+  for (const Mode& mode : kModes)
+    if (has_vectors || !mode.full_vectors) modes.push_back(mode);
+  return modes;
+}
+
 RunSettings reference(const Mode& mode) {
   return {.dtype = mode.dtype, .full_vectors = mode.full_vectors};
 }
@@ -48,7 +58,7 @@ class OpTest : public testing::TestWithParam<OpCaseRef> {};
 
 TEST_P(OpTest, ReferenceInEveryDtype) {
   const OpCase& c = GetParam();
-  for (const Mode& mode : kModes) {
+  for (const Mode& mode : modes_of(c)) {
     const RunSettings settings = reference(mode);
     const std::vector<Values> inputs = make_inputs(c, settings);
     const std::vector<Result> wanted = run_op(c, c.ins, inputs, {});
@@ -59,7 +69,7 @@ TEST_P(OpTest, ReferenceInEveryDtype) {
 
 TEST_P(OpTest, CpuInEveryDtypeAtEveryInstructionSetAndThreadCount) {
   const OpCase& c = GetParam();
-  for (const Mode& mode : kModes) {
+  for (const Mode& mode : modes_of(c)) {
     RunSettings settings = reference(mode);
     const std::vector<Values> inputs = make_inputs(c, settings);
     const std::vector<Result> wanted = run_op(c, c.ins, inputs, {});
@@ -81,7 +91,7 @@ TEST_P(OpTest, CpuInEveryDtypeAtEveryInstructionSetAndThreadCount) {
 // What a kernel needs to know of a node it reads when it is prepared, and keeps: the node may be gone then.
 TEST_P(OpTest, ALaunchOnTheCpuReadsNeitherTheOpNorShapes) {
   const OpCase& c = GetParam();
-  for (const Mode& mode : kModes) {
+  for (const Mode& mode : modes_of(c)) {
     RunSettings settings = reference(mode);
     settings.backend = "cpu";
     settings.threads = 2;
@@ -95,7 +105,7 @@ TEST_P(OpTest, ALaunchOnTheCpuReadsNeitherTheOpNorShapes) {
 TEST_P(OpTest, CudaInEveryDtypeAndReplayed) {
   if (const std::string problem = cuda_report().problem; !problem.empty()) GTEST_SKIP() << problem;
   const OpCase& c = GetParam();
-  for (const Mode& mode : kModes) {
+  for (const Mode& mode : modes_of(c)) {
     RunSettings settings = reference(mode);
     const std::vector<Values> inputs = make_inputs(c, settings);
     const std::vector<Result> wanted = run_op(c, c.ins, inputs, {});
@@ -115,7 +125,7 @@ TEST_P(OpTest, CudaInEveryDtypeAndReplayed) {
 TEST_P(OpTest, CudaHasAKernelThatReadsAddressesAlone) {
   const OpCase& c = GetParam();
   const DeviceInfo device = planned_cuda_device("H200", 90, 132);
-  for (const Mode& mode : kModes) {
+  for (const Mode& mode : modes_of(c)) {
     const std::vector<TensorDesc> ins = input_descs(c, c.ins, reference(mode)), outs = c.op->infer(ins);
     const NodeView node{*c.op, ins, outs};
     const Choice choice = cuda_backend().choose(node, device);
