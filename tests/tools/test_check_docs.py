@@ -10,6 +10,10 @@ def page(named, table="| what | shown by |\n|---|---|\n"):
     return {**TESTS, "docs/reliability.md": f"{table}| it holds | {named} |\n"}
 
 
+def audit(named):
+    return page(f"{named} | seen: exit 0", "| | now | shown by | at 19057f3 |\n|---|---|---|---|\n| D1 ")
+
+
 def architecture(folders="cli, io", drawn="cli, io", said="2 files, 1 of them of `cli`.", walk="`cli/run` → `io/open`",
                  there=("cli/run.cpp", "io/open.h")):
     table = "".join(f"| `{name}` | things |\n" for name in folders.split(", "))
@@ -109,6 +113,11 @@ class CheckDocs(ToolCase):
             ("no such beginning", page("Suite.Floats*"), 1, "Suite.Floats*"),
             ("no such script's test", page("Outputs.test_a_pipe"), 1, "Outputs.test_a_pipe"),
             ("no such test of any class", page("c test_a_pipe"), 1, "test_a_pipe"),
+            ("of four columns the third", audit("Suite.HoldsWine"), 1, "docs/reliability.md:3: no test is called Suite.HoldsWine"),
+            ("a script's test in the third", audit("c: Outputs.test_a_pipe"), 1, "Outputs.test_a_pipe"),
+            ("all of the third there", audit("Suite.HoldsWater; c: Outputs.test_a_link"), 0, "agree"),
+            ("a program of tests", audit("`test_a --gtest_filter='*Water*'`"), 0, "agree"),
+            ("no such program of tests", audit("`test_b --gtest_filter='*Water*'`"), 1, "no test is called test_b"),
             ("files and numbers are no tests", page("tests/faults/kill.py, 1.5, docs/Other.md"), 0, "agree"),
         ])
 
