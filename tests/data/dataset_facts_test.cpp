@@ -41,6 +41,10 @@ TEST(DatasetFacts, WordsForDataThatAreNone) {
   EXPECT_EQ(none.hint(), "name one (data.val), or let training split one off (data.val_fraction)");
   std::filesystem::remove(folder.path("a/1.png"));
   EXPECT_EQ(opened("folder:" + folder.path()), "data: folder:" + folder.path() + " holds no samples");
+  EXPECT_EQ(
+      error_of([&] { open_dataset("folder:" + folder.path(), Part::kTrain); }).hint(),
+      "check the path: folder: takes images in a folder a class, as DIR/CLASS/NAME.jpg (or .jpeg, .png, "
+      ".webp), at the top or below train and val; or images and labels.csv");
   std::filesystem::remove(folder.path("a"));
   EXPECT_EQ(opened("folder:" + folder.path()),
             "data: " + folder.path() +

@@ -44,14 +44,21 @@ namespace {
 struct Format {
   const char* name;
   const char* place;
+  const char* takes;  // what has to lie at that place
   std::unique_ptr<Dataset> (*open)(const std::string& place, Part part);
 };
 
 constexpr Format kFormats[] = {
-    {"cifar10", "DIR", formats::open_cifar10}, {"cifar100", "DIR", formats::open_cifar100},
-    {"folder", "DIR", formats::open_folder},   {"idx", "DIR", formats::open_idx},
-    {"packed", "FILE", formats::open_packed},  {"synthetic", "CxHxWxCLASSESxCOUNT", formats::open_synthetic},
-    {"tar", "GLOB", formats::open_tar},
+    {"cifar10", "DIR", "the folder of the unpacked archive", formats::open_cifar10},
+    {"cifar100", "DIR", "the folder of the unpacked archive", formats::open_cifar100},
+    {"folder", "DIR",
+     "images in a folder a class, as DIR/CLASS/NAME.jpg (or .jpeg, .png, .webp), at the top or below train "
+     "and val; or images and labels.csv",
+     formats::open_folder},
+    {"idx", "DIR", "the folder of train-images-idx3-ubyte and train-labels-idx1-ubyte", formats::open_idx},
+    {"packed", "FILE", "a file that vitrail data pack has written", formats::open_packed},
+    {"synthetic", "CxHxWxCLASSESxCOUNT", "a COUNT of at least 1", formats::open_synthetic},
+    {"tar", "GLOB", "archives of images with their labels, as NAME.jpg and NAME.cls", formats::open_tar},
 };
 
 [[noreturn]] void refuse_spec(const std::string& spec, const std::string& name) {
@@ -91,7 +98,9 @@ std::unique_ptr<Dataset> open_part_if_any(const std::string& spec, Part part) {
     VT_REQUIRE(!place.empty(), ErrorKind::kConfig, "%s names no place: expected %s:%s", spec.c_str(),
                format.name, format.place);
     auto dataset = format.open(place, part);
-    VT_REQUIRE(!dataset || dataset->size() > 0, ErrorKind::kData, "%s holds no samples", spec.c_str());
+    if (dataset && dataset->size() == 0)
+      throw Error(ErrorKind::kData, strf("%s holds no samples", spec.c_str()),
+                  strf("check the path: %s: takes %s", format.name, format.takes));
     if (dataset) require_text(spec, dataset->classes());
     return dataset;
   }
