@@ -160,7 +160,7 @@ def write_results(options, about, results):
     if options.json:
         options.json.write_text(json.dumps({**about, "cases": results}, indent=1) + "\n")
     if options.svg:
-        caption = f"{about['gpu']}, torch {about['torch']} in its fastest mode, {about['date']}; shorter is faster"
+        caption = f"{about['gpu']}, torch {about['torch']} in the fastest mode tried, {about['date']}; shorter is faster"
         options.svg.write_text(chart([drawn(result) for result in results], caption))
     if options.plot:
         options.plot.write_text(ratio_plot(results, f"{about['gpu']}, torch {about['torch']}, {about['date']}"))
