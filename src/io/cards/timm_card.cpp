@@ -97,6 +97,11 @@ void read_mlp(const Json& args, StatedConfig* stated) {
   }
 }
 
+// Whether an argument names a layer: an empty text leaves the layer to the architecture.
+bool is_named(const Json& value) {
+  return !value.is_string() || !value.get_ref<const std::string&>().empty();
+}
+
 // Reads arguments whose effect depends on more than their own value.
 bool read_special_arg(const std::string& key, const Json& value, StatedConfig* stated) {
   if (key == "patch_size") {
@@ -119,9 +124,9 @@ bool read_special_arg(const std::string& key, const Json& value, StatedConfig* s
     stated->model.erase("norm_place");
     if (!truth(value, key)) stated->model["norm_place"] = enum_name(NormPlace::kNone);
   } else if (key == "norm_layer") {
-    if (value != "") stated->model["norm"] = named(value, "norm_layer", kNorms);
+    if (is_named(value)) stated->model["norm"] = named(value, "norm_layer", kNorms);
   } else if (key == "act_layer") {
-    if (value != "") set_activation(value, "act_layer", Dialect::kTimm, stated);
+    if (is_named(value)) set_activation(value, "act_layer", Dialect::kTimm, stated);
   } else {
     return key == "mlp_ratio";
   }

@@ -116,11 +116,16 @@ void CheckpointStore::write_folder(const CheckpointContent& content, SharedSave*
 // A quota does not show in the free bytes, only when a write fails.
 void CheckpointStore::write_making_room(const CheckpointContent& content, int64_t least_good,
                                         SharedSave* together) {
-  for (const int64_t oldest : removable(least_good)) {
+  const auto had_room = [&] {
     try {
-      return write_folder(content, together);
+      write_folder(content, together);
+      return true;
     } catch (const NoRoom&) {
+      return false;
     }
+  };
+  for (const int64_t oldest : removable(least_good)) {
+    if (had_room()) return;
     remove_for_room(oldest);
   }
   write_folder(content, together);

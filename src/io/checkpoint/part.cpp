@@ -89,9 +89,8 @@ void require_sound(const TensorPart& part) {
 
 }  // namespace
 
-TensorPart TensorPart::whole(std::vector<int64_t> shape) {
-  TensorPart part{shape, std::vector<int64_t>(shape.size()), shape, 0, product(shape)};
-  return part;
+TensorPart TensorPart::whole(const std::vector<int64_t>& shape) {
+  return {shape, std::vector<int64_t>(shape.size()), shape, 0, product(shape)};
 }
 
 int64_t TensorPart::whole_elems() const {

@@ -14,7 +14,7 @@ struct TensorPart {
   std::vector<int64_t> offset, local;  // the box: [offset, offset + local) of each dim
   int64_t first = 0, count = 0;        // of the box's elements, row-major
 
-  static TensorPart whole(std::vector<int64_t> shape);
+  static TensorPart whole(const std::vector<int64_t>& shape);
   int64_t whole_elems() const;
   int64_t box_elems() const;
   bool operator==(const TensorPart&) const = default;
