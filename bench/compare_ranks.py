@@ -5,18 +5,15 @@ Accelerate in the same run.
     python bench/compare_ranks.py --vitrail build/release/vitrail --ranks 16 [--rounds 3] [--minutes 5] [--json out.json]
 
 A ViT-Tiny at 64 pixels with patches of 8. Strong: 64 images an update, shared by the ranks; weak: 8 images a rank. Sides
-alternate; results are medians. "Copies" is so many processes of one rank that start together, each on a core of its own as
-ranks are, and do not exchange anything: what the machine itself gives. Of them the waiting that any synchronisation would cost is
+alternate; results are medians. "Copies" is so many processes of one rank that start together, each on the cores that a rank
+would have, and do not exchange anything: what the machine itself gives. Of them the waiting that any synchronisation would cost is
 computed: how much longer than the mean the slowest of so many draws takes, each from the times of its own copy, the slowest tenth of
 which counts as its 90 % value. "ZeRO 1" shares out the optimizer, which is no other training run; "unbound" leaves the ranks to the
 system's scheduler. --quick leaves out torch and Accelerate. Ranks of MPI are started by mpirun, and left out where there is none. A side
 that fails or takes longer than --timeout is told and left out; no side is begun after --minutes; --json is written after every run."""
 import argparse
 import json
-import os
-import random
 import shutil
-import signal
 import statistics
 import subprocess
 import sys
@@ -24,6 +21,7 @@ import time
 from pathlib import Path
 
 import study
+from rank_copies import exit_when_ended, last_json, run_together, waiting_of_the_machine
 
 sys.path.insert(0, str(study.ROOT / "tools"))
 import experiment_tables  # noqa: E402: it lies in tools
@@ -33,41 +31,6 @@ MPIRUN = ["mpirun", "--oversubscribe", "--bind-to", "none"]
 WAYS = {"": [], "_zero": ["--set", "mesh.zero=1"], "_unbound": ["--set", "mesh.bind=false"]}
 SIDES = tuple(by + way for by in ("threads", "mpi") for way in WAYS) + ("copies", "torch", "accelerate")
 USUAL = [name for name in SIDES if not name.endswith("_unbound")]
-ENVIRONMENT = dict(os.environ, OMPI_ALLOW_RUN_AS_ROOT="1", OMPI_ALLOW_RUN_AS_ROOT_CONFIRM="1")
-
-
-def last_json(command, timeout):
-    """What a command prints. One that takes too long is ended with all processes that it started."""
-    running = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=ENVIRONMENT, start_new_session=True)
-    try:
-        out, err = running.communicate(timeout=timeout)
-    except subprocess.TimeoutExpired:
-        os.killpg(running.pid, signal.SIGKILL)
-        running.communicate()
-        raise RuntimeError(f"{' '.join(command)}: not ended after {timeout:.0f} s") from None
-    if running.returncode != 0:
-        raise RuntimeError(f"{' '.join(command)}: exit code {running.returncode}: {err[-500:]}")
-    return json.loads(out[out.index("{"):])
-
-
-def drawn_time(result, share):
-    """The time below which that share of a copy's updates lies, by its least, middle and 90 %: one that was disturbed
-    beyond would count for a tenth of all."""
-    known = [(0, result["ms_min"]), (0.5, result["ms_median"]), (0.9, result["ms_p90"])]
-    for (low, a), (high, b) in zip(known, known[1:]):
-        if share <= high:
-            return a + (b - a) * (share - low) / (high - low)
-    return known[-1][1]
-
-
-def waiting_of_the_machine(results, draws=4000):
-    """The share of its time that a rank would wait for the slowest, if each took as long as its copy does."""
-    dice, means, slowest = random.Random(1), 0.0, 0.0
-    for _ in range(draws):
-        times = [drawn_time(result, dice.random()) for result in results]
-        means += statistics.fmean(times)
-        slowest += max(times)
-    return 1 - means / slowest
 
 
 class Sides:
@@ -104,16 +67,8 @@ class Sides:
         return self.peer(ranks, batch, "accelerate")
 
     def copies(self, ranks, batch):
-        """So many single ranks at once, a share of the batch each: they wait until the pipe is closed, and then begin."""
-        cores, (gate, opener) = sorted(os.sched_getaffinity(0)), os.pipe()
-        waiting = ["sh", "-c", f'read go <&{gate}; exec "$@"', "sh", *self.bench(batch // ranks)]
-        bound = [{core} for core in cores] if ranks <= len(cores) else [set(cores)] * ranks
-        running = [subprocess.Popen(waiting, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True, env=ENVIRONMENT,
-                                    pass_fds=[gate], preexec_fn=lambda own=own: os.sched_setaffinity(0, own))
-                   for own in bound[:ranks]]
-        os.close(gate)
-        os.close(opener)
-        results = [json.loads(process.communicate(timeout=self.args.timeout)[0]) for process in running]
+        """So many single ranks at once, a share of the batch each."""
+        results = run_together(self.bench(batch // ranks), ranks, self.args.timeout)
         return {"images_per_second": sum(self.speed(result) for result in results),
                 "waited_share": waiting_of_the_machine(results)}
 
@@ -159,6 +114,7 @@ def main():
     parser.add_argument("--json", help="a file for the results")
     args = parser.parse_args()
     args.began = time.monotonic()
+    exit_when_ended()
     sides, made, results = Sides(args), study.made(), []
     names = args.sides or [name for name in USUAL if not args.quick or name not in ("torch", "accelerate")]
     if not shutil.which("mpirun"):

@@ -11,7 +11,6 @@ the median update. Losses of ten updates are compared with those of one rank. Ev
 over, no further side is begun once each has been measured; a round of 4,4,2,1 is a dozen runs. Prints tables and one JSON object."""
 import argparse
 import json
-import os
 import statistics
 import subprocess
 import sys
@@ -20,12 +19,12 @@ import time
 from pathlib import Path
 
 import study
+from rank_copies import ENVIRONMENT, exit_when_ended
 
 sys.path.insert(0, str(study.ROOT / "tools"))
 import experiment_tables  # noqa: E402: it lies in tools
 
 MODEL = {"model.arch": "vit_tiny_patch16_224", "model.image": 64, "model.patch": 8}
-ENVIRONMENT = dict(os.environ, OMPI_ALLOW_RUN_AS_ROOT="1", OMPI_ALLOW_RUN_AS_ROOT_CONFIRM="1")
 WARM = 3  # updates that do not count
 
 
@@ -100,7 +99,8 @@ def moved(shares, unit):
             yield other
 
 
-def measure(runs, args):
+def measure(runs, args, keep):
+    """What the sides came to; `keep` has it as far as it has come, once each was measured."""
     threads = [int(word) for word in args.threads.split(",")]
     batch, unit = args.batch, args.unit
     found = {"alone": [[] for _ in threads], "even": [], "auto": [], "hand": {}}
@@ -125,6 +125,7 @@ def measure(runs, args):
                 break
             speed = runs.speed(threads, batch, balance=list(shares), slow=args.slow)[0]
             found["hand"].setdefault(shares, []).append(speed)
+            keep(found)
     return found
 
 
@@ -169,16 +170,20 @@ def main():
     parser.add_argument("--set", action="append", default=[], help="a setting of the runs")
     parser.add_argument("--json", help="a file for the results")
     args = parser.parse_args()
+    exit_when_ended()
+    made = study.made()
     with tempfile.TemporaryDirectory() as work:
         runs = Runs(args, Path(work))
         worst = compare_losses(runs, args)
-        found = measure(runs, args)
-        result = summary(found, worst)
-    print(experiment_tables.mixed({"threads": args.threads, "batch": args.batch, "rounds": len(found["even"]), **result}))
+
+        def kept(found):
+            facts = {"made": made, "threads": args.threads, "batch": args.batch, "rounds": len(found["even"]), **summary(found, worst)}
+            if args.json:
+                Path(args.json).write_text(json.dumps(facts, indent=1) + "\n")
+            return facts
+        result = kept(measure(runs, args, kept))
+    print(experiment_tables.mixed(result))
     print(json.dumps(result))
-    if args.json:
-        facts = {"made": study.made(), "threads": args.threads, "batch": args.batch, "rounds": len(found["even"])}
-        Path(args.json).write_text(json.dumps({**facts, **result}, indent=1) + "\n")
 
 
 if __name__ == "__main__":

@@ -3,23 +3,31 @@
 
     bench/predict_ranks.py [--vitrail PROGRAM] [--ranks 1 2 4 8 16] [--link RATE ...] [--rounds 2] [--json FILE]
 
-Predicted from what is measured without any training run of several ranks: updates of single ranks while as many of them
-run as there will be ranks and exchange nothing (their mean is a device's update, their spread the jitter), and an
-all-reduce of 22 MB, all gradients (`bench dist`), whose rate is the network's. Then the ranks themselves, data parallel with ZeRO 0 and
-1, which of them first changes from round to round. --link 1gbit: two network namespaces whose link is shaped (root; tests/cluster/two_nodes.sh), one rank on each; RATE is
-in the words of tc. An update sends its gradients over it in four buckets, so that an all-reduce of 5.5 MB is timed as well: latency and rate are those by which both take what they took.
-One thread a rank. About a minute for two ranks, four for 16 cores. Prints a markdown table."""
+Predicted from what is measured without any training run of several ranks: updates of single ranks while as many of them run as
+there will be ranks, on the cores that these will have, and exchange nothing (bench/rank_copies.py), and an all-reduce of 22 MB, all
+gradients (`bench dist`), whose rate is the network's. The mean of the single ranks is a device's update; the jitter is the one by which
+the slowest of so many is as far behind as the slowest of the single ranks in the median of many updates drawn from their times: ranks
+end an update together, and their cores differ. Then the ranks themselves, data parallel with ZeRO 0 and 1. A round has the single ranks
+and, behind them, every transport and stage, in turn from the first and from the last; medians of the rounds count.
+
+--link 1gbit: two network namespaces whose link is shaped (root; tests/cluster/two_nodes.sh), one rank on each; RATE is in the words of tc.
+An update sends its gradients over it in four buckets, so that an all-reduce of 5.5 MB is timed as well: latency and rate are those by
+which both take what they took. One thread a rank. About a minute for two ranks, five for 2 to 16 on 16 cores with three rounds. A
+transport that fails is told and left out. Prints a markdown table."""
 import argparse
 import json
 import os
+import shutil
 import statistics
 import subprocess
 import sys
 import tempfile
 import time
 from pathlib import Path
+from types import SimpleNamespace
 
 import study
+from rank_copies import exit_when_ended, last_json, pace, run_together
 
 ROOT = Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(ROOT / "tools"))
@@ -27,15 +35,13 @@ import experiment_tables  # noqa: E402: it lies in tools
 WHOLE_MB, BUCKET_MB = 22.0, 5.5  # the gradients of MODEL, and a quarter of them
 NODES = str(ROOT / "tests/cluster/two_nodes.sh")
 MODEL = ["-m", "vit_tiny_patch16_224", "--set", "model.image=64", "--set", "model.patch=8", "--classes", "10"]
-MPIRUN = ["mpirun", "--oversubscribe", "--bind-to", "none", "--mca", "mpi_yield_when_idle", "1"]
-ENVIRONMENT = dict(os.environ, OMPI_ALLOW_RUN_AS_ROOT="1", OMPI_ALLOW_RUN_AS_ROOT_CONFIRM="1")
+MPIRUN = ["mpirun", "--oversubscribe", "--bind-to", "none"]  # as launch starts it
+PROBLEMS = (RuntimeError, ValueError, KeyError, OSError, subprocess.SubprocessError)
 
 
-def last_json(command, extra=None):
-    done = subprocess.run(command, capture_output=True, text=True, timeout=300, env={**ENVIRONMENT, **(extra or {})})
-    if done.returncode != 0:
-        raise RuntimeError(f"{' '.join(command)}: exit code {done.returncode}: {done.stderr[-500:]}")
-    return json.loads(done.stdout[done.stdout.index("{"):])
+def largest_of(count):
+    """The expected largest of so many normal draws, as `plan --cluster` has it (Blom)."""
+    return statistics.NormalDist().inv_cdf((count - 0.375) / (count + 0.25))
 
 
 class Machine:
@@ -50,18 +56,14 @@ class Machine:
                 "--steps", str(self.args.updates), "--json", *words]
 
     def copies(self, ranks):
-        """The mean update of single ranks that run at once, and the deviation of one from it."""
-        running = [subprocess.Popen(self.bench(), stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True, env=ENVIRONMENT)
-                   for _ in range(ranks)]
-        results = [json.loads(process.communicate(timeout=300)[0]) for process in running]
-        times = [statistics.fmean([r["ms_min"], r["ms_median"], r["ms_median"], r["ms_p90"]]) / 1e3 for r in results]
-        within = statistics.fmean([(r["ms_p90"] - r["ms_median"]) / 1.28 / 1e3 for r in results])
-        return statistics.fmean(times), (statistics.pvariance(times) + within**2) ** 0.5 / statistics.fmean(times)
+        """The mean update of single ranks that run at once, and the jitter by which so many have a slowest as slow as theirs."""
+        mean, slowest = pace(run_together(self.bench(), ranks, self.args.timeout))
+        return mean, max(0.0, slowest / mean - 1) / largest_of(ranks)
 
     def all_reduce(self, ranks, prefix, extra=None, megabytes=WHOLE_MB):
         """Seconds of an all-reduce."""
-        words = [self.args.vitrail, "bench", "dist", "--mb", f"{megabytes:g}", "--json"]
-        found = last_json([*prefix, *words] if prefix else [*words, "--ranks", str(ranks)], extra)
+        words = [self.args.vitrail, "bench", "dist", "--mb", f"{megabytes:g}", "--seconds", "1.5", "--json"]
+        found = last_json([*prefix, *words] if prefix else [*words, "--ranks", str(ranks)], self.args.timeout, extra)
         return (found["mpi"] if prefix else found["threads"])["ms_median"] / 1e3
 
     def predicted(self, ranks, nodes, levels, jitter, one_s, zero):
@@ -71,11 +73,11 @@ class Machine:
         return last_json([self.args.vitrail, "plan", "--cluster", str(network), "--nodes", str(nodes), "--devices",
                           str(ranks // nodes), "--target", self.device, "--threads", "1", *MODEL, "--batch",
                           str(self.args.batch), "--mesh", f"dp={ranks},zero={zero}", "--one-device-s", repr(one_s),
-                          "--json"])["meshes"][0]
+                          "--json"], self.args.timeout)["meshes"][0]
 
     def measured(self, ranks, prefix, zero, extra=None):
         words = self.bench("--set", f"mesh.zero={zero}")
-        found = last_json([*prefix, *words] if prefix else [*words, "--ranks", str(ranks)], extra)
+        found = last_json([*prefix, *words] if prefix else [*words, "--ranks", str(ranks)], self.args.timeout, extra)
         return found["update_s"]["median"]
 
 
@@ -104,28 +106,64 @@ def link_of(bucket_s, whole_s):
     return (rate, 1e6 * latency / 2) if latency > 0 else (whole / whole_s, 0.0)
 
 
+def way(name, prefix, nodes, levels, extra=None):
+    """A transport: what starts its ranks, and the network that stands for it."""
+    return SimpleNamespace(name=name, prefix=prefix, nodes=nodes, levels=levels, extra=extra, guesses={0: [], 1: []}, runs={0: [], 1: []})
+
+
+def one_round(machine, ranks, ways, backwards):
+    """Single ranks, then every transport and stage; returns the transports that did not fail."""
+    try:
+        one_s, jitter = machine.copies(ranks)
+    except PROBLEMS as problem:
+        print(f"a round is left out: {problem}", file=sys.stderr)
+        return ways
+    failed = set()
+    for one, zero in [(one, zero) for one in ways for zero in (0, 1)][::-1 if backwards else 1]:
+        try:
+            if one.name not in failed:
+                guess = machine.predicted(ranks, one.nodes, one.levels, jitter, one_s, zero)["update_s"]
+                one.runs[zero].append(machine.measured(ranks, one.prefix, zero, one.extra))
+                one.guesses[zero].append({"update_s": guess, "copy_s": one_s, "jitter": jitter})
+        except PROBLEMS as problem:
+            print(f"left out: {problem}", file=sys.stderr)
+            failed.add(one.name)
+    return [one for one in ways if one.name not in failed]
+
+
+def all_ways(machine, ranks, ways):
+    """Rows of transports whose ranks take turns."""
+    left = ways
+    for turn in range(machine.args.rounds):
+        left = one_round(machine, ranks, left, turn % 2 == 1) if left else []
+    return [{"case": f"{one.name}, ZeRO {zero}", "ranks": ranks, "predicted_s": statistics.median(guess["update_s"] for guess in one.guesses[zero]),
+             "measured_s": statistics.median(one.runs[zero]), "measured_each_s": one.runs[zero], "predicted_each": one.guesses[zero],
+             "levels": one.levels}
+            for one in ways for zero in (0, 1) if one.runs[zero]]
+
+
 def one_case(machine, name, ranks, prefix, nodes, levels, extra=None):
     """Rows of a transport."""
-    guesses, runs = {0: [], 1: []}, {0: [], 1: []}
-    for turn in range(machine.args.rounds):
-        one_s, jitter = machine.copies(ranks)
-        for zero in (0, 1) if turn % 2 == 0 else (1, 0):
-            guesses[zero].append(machine.predicted(ranks, nodes, levels, jitter, one_s, zero)["update_s"])
-            runs[zero].append(machine.measured(ranks, prefix, zero, extra))
-    return [{"case": f"{name}, ZeRO {zero}", "ranks": ranks, "predicted_s": statistics.median(guesses[zero]),
-             "measured_s": statistics.median(runs[zero]), "measured_each_s": runs[zero], "predicted_each_s": guesses[zero], "levels": levels}
-            for zero in (0, 1)]
+    return all_ways(machine, ranks, [way(name, prefix, nodes, levels, extra)])
 
 
-def in_host(machine, name, ranks, prefix):
-    return one_case(machine, name, ranks, prefix, 1, host_levels(machine, ranks, prefix))
+def in_host(machine, ranks):
+    """Rows of ranks as threads and, where there is mpirun, as processes."""
+    ways = []
+    for name, prefix in (("threads", []), ("mpi", [*MPIRUN, "-n", str(ranks)])):
+        try:
+            if not prefix or shutil.which(prefix[0]):
+                ways.append(way(name, prefix, 1, host_levels(machine, ranks, prefix)))
+        except PROBLEMS as problem:
+            print(f"left out: {problem}", file=sys.stderr)
+    return all_ways(machine, ranks, ways)
 
 
 def over_a_link(machine, rate):
     made = subprocess.run([NODES, "up", "vtp"], capture_output=True, text=True, check=True).stdout
     try:
         extra = dict(line.split("=", 1) for line in made.splitlines() if "=" in line)
-        prefix = [*MPIRUN, "-n", "2", "--host", "vtp1:1,vtp2:1"]
+        prefix = [*MPIRUN, "--mca", "mpi_yield_when_idle", "1", "-n", "2", "--host", "vtp1:1,vtp2:1"]
         free = sent(2) / machine.all_reduce(2, prefix, extra)  # what the ranks' own cores move
         subprocess.run([NODES, "rate", "vtp", rate], check=True)
         shaped, latency = link_of(machine.all_reduce(2, prefix, extra, BUCKET_MB), machine.all_reduce(2, prefix, extra))
@@ -136,23 +174,23 @@ def over_a_link(machine, rate):
 
 def keep(args, rows):
     if args.json:
-        data = {"made": study.made(), "rows": rows, "cores": os.cpu_count(), "load": os.getloadavg()[0]}
+        data = {"made": args.made, "rows": rows, "cores": os.cpu_count(), "load": args.load}
         Path(args.json).write_text(json.dumps(data, indent=1) + "\n")
 
 
 def measured_rows(args, machine):
     """The rows of all cases that were begun in time; they are kept as they come."""
     rows, began = [], time.monotonic()
-    cases = [(lambda n=n: in_host(machine, "threads", n, [])) for n in args.ranks if n > 1]
-    cases += [(lambda n=n: in_host(machine, "mpi", n, [*MPIRUN, "-n", str(n)])) for n in args.ranks if n > 1]
+    cases = [(lambda n=n: in_host(machine, n)) for n in args.ranks if n > 1]
     cases += [(lambda rate=rate: over_a_link(machine, rate)) for rate in args.link]
     for case in cases:
         if time.monotonic() - began > args.limit:
             break
         try:
             rows += [{**row, "off": abs(row["predicted_s"] / row["measured_s"] - 1)} for row in case()]
-        except (RuntimeError, KeyError, subprocess.CalledProcessError, subprocess.TimeoutExpired) as problem:
+        except PROBLEMS as problem:
             print(f"left out: {problem}", file=sys.stderr)
+        rows.sort(key=lambda row: row["ranks"])
         keep(args, rows)
         print(f"{time.monotonic() - began:.0f} s: {len(rows)} rows", file=sys.stderr, flush=True)
     return rows
@@ -166,9 +204,12 @@ def main():
     parser.add_argument("--rounds", type=int, default=2)
     parser.add_argument("--updates", type=int, default=10)
     parser.add_argument("--batch", type=int, default=8, help="images a rank")
+    parser.add_argument("--timeout", type=float, default=120, help="seconds for a run")
     parser.add_argument("--limit", type=float, default=600, help="seconds after which no case is begun")
     parser.add_argument("--json")
     args = parser.parse_args()
+    exit_when_ended()
+    args.made, args.load = study.made(), study.load()
     with tempfile.TemporaryDirectory() as folder:
         rows = measured_rows(args, Machine(args, Path(folder)))
     print(experiment_tables.ranks({"rows": rows}))

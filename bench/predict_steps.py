@@ -108,7 +108,7 @@ def drawn(args):
 
 def fixed(args):
     cases = FIXED_GPU if args.device.startswith("cuda") else FIXED
-    return [(case, dtype) for dtype in args.dtype for case in cases[:args.cases] if is_asked(case, dtype, args)]
+    return [(case, dtype) for dtype in args.dtype for case in cases[args.after:][:args.cases] if is_asked(case, dtype, args)]
 
 
 def planned_cases(args):
@@ -185,6 +185,7 @@ def main():
     parser.add_argument("--threads", type=int, default=2)
     parser.add_argument("--dtype", action="append", help="may be repeated; f32 otherwise")
     parser.add_argument("--cases", type=int, help="so many; all of the fixed ones otherwise, or 12 drawn")
+    parser.add_argument("--after", type=int, default=0, help="leave out so many of the fixed ones")
     parser.add_argument("--seed", type=int, help="draw the cases instead of the fixed ones")
     parser.add_argument("--seconds", type=float, default=1.0, help="to measure a case for, three runs at least")
     parser.add_argument("--processes", type=int, default=1, help="to measure a case in, one after the other; the median counts")

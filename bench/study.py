@@ -35,6 +35,7 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
 DATA = ROOT / "docs/experiments/data"
+COMMIT = os.environ.pop("VITRAIL_COMMIT", "")  # for us: the program warns of variables that it does not know
 
 
 def read_config(path):
@@ -62,18 +63,28 @@ def gpu():
 
 def made():
     """Where, when and at which commit a result is made; VITRAIL_COMMIT names it where the program runs without its repository."""
-    commit = os.environ.get("VITRAIL_COMMIT") or subprocess.run(
+    commit = COMMIT or subprocess.run(
         ["git", "-C", str(ROOT), "rev-parse", "--short=8", "HEAD"], capture_output=True, text=True).stdout.strip()
     return {"machine": machine(), "date": datetime.date.today().isoformat(), "commit": commit}
+
+
+def load():
+    """How many processes ran beside this one, in the mean of half a second: the system's own mean has what ran minutes before in it, too."""
+    counts = []
+    for _ in range(10):
+        lines = Path("/proc/stat").read_text().splitlines()
+        counts.append(next((int(line.split()[1]) for line in lines if line.startswith("procs_running")), 1) - 1)
+        time.sleep(0.05)
+    return statistics.fmean(counts)
 
 
 def keep(name, facts, data=None):
     """Writes a file of data and what about.json says of it."""
     if data is not None:
         (DATA / name).write_text(json.dumps(data, indent=1, ensure_ascii=False) + "\n")
-    load = (data or {}).get("load", 0)
-    if load > os.cpu_count() / 2 and facts.get("state") != "planned":
-        facts = {"note": f"other work on the machine, load {load:.0f}: times are worth little", **facts}
+    others, cores = (data or {}).get("load", 0), (data or {}).get("cores") or os.cpu_count()
+    if others > cores / 2 and facts.get("state") != "planned":
+        facts = {"note": f"other work on the machine, load {others:.0f}: times are worth little", **facts}
     about = json.loads((DATA / "about.json").read_text())
     about[name] = {**made(), "state": "measured", **(data or {}).get("made", {}), **facts}
     (DATA / "about.json").write_text(json.dumps(about, indent=1, ensure_ascii=False) + "\n")
@@ -139,7 +150,8 @@ def call(vitrail, words, environment):
         extra = ["--out", str(run), "--quiet"] if words[0] == "train" else ["--json"]
         code, out, err, held = run_kept([vitrail, *words, *extra], environment)
         if code:
-            return {"exit": code, "error": err.strip().splitlines()[-1] if err.strip() else ""}
+            lines = err.strip().splitlines() or [""]
+            return {"exit": code, "error": next((line for line in lines if line.startswith("error")), lines[-1])}
         answer = of_run(run) if words[0] == "train" else json.loads(out)
         return {**answer, "process_bytes": held} if isinstance(answer, dict) else {"rows": answer}
 
@@ -234,7 +246,7 @@ def run(args):
     origin = made()
     journal = Journal(args.journal or ROOT / f"runs/studies/{args.config.stem}.jsonl",
                       {"config": config, "program": version, "machine": origin["machine"], "commit": origin["commit"]})
-    result = {"made": origin, "load": os.getloadavg()[0], "tables": {}}
+    result = {"made": origin, "load": load(), "cores": os.cpu_count(), "tables": {}}
     for name, spec in config["tables"].items():
         if args.only in (None, name):
             one = Table(name, spec, config.get("seed", 0))

@@ -45,16 +45,24 @@ void run_alone(const Options& options, Console& console) {
   result.peak_gflops = peaks.gflops;
   SyntheticSteps steps(plan, rank);
   const TimingBudget budget = read_timing(options);
-  result.seconds = [&] {
+  double began = 0;
+  const std::vector<double> seconds = [&] {
     BenchProgress progress(console, "bench", budget.runs);
-    return spread_of(time_calls(
-        budget, [&] { steps.run(); }, progress.hooks([&] { steps.reset_times(); })));
+    return time_calls(
+        budget, [&] { steps.run(); }, progress.hooks([&] {
+          steps.reset_times();
+          began = now_s();
+        }));
   }();
+  result.seconds = spread_of(seconds);
   const int64_t steps_run = steps.steps();
   const double loss = steps.loss_share();
   nlohmann::ordered_json json = training_facts(plan);
   json["loss"] = loss;
   json["memory_allocated"] = steps.allocated_bytes();
+  json["began_s"] = began;
+  if (seconds.size() <= kMostTold)
+    for (const double second : seconds) json["ms_each"].push_back(1e3 * second);
   report_bench(result, saved, options,
                {{"training", training_text(plan)},
                 {"loss", strf("%.4f after %lld steps", loss, static_cast<long long>(steps_run))}},

@@ -28,6 +28,15 @@ TimingStatus timing_of(StepTimes& times, const std::vector<double>& of_all, size
   return times.take(static_cast<int64_t>(updates));
 }
 
+// A rank's own work in each update, by rank.
+std::vector<std::vector<double>> computes_by_rank(const std::vector<double>& of_all, size_t updates) {
+  const std::vector<double> all = StepTimes::computes_of(of_all);
+  std::vector<std::vector<double>> ranks;
+  for (auto first = all.begin(); first != all.end(); first += static_cast<ptrdiff_t>(updates))
+    ranks.emplace_back(first, first + static_cast<ptrdiff_t>(updates));
+  return ranks;
+}
+
 double waited_s(const TimingStatus& timing) {
   double waited = 0;
   for (const RankTime& rank : timing.ranks) waited += rank.imbalance_s;
@@ -83,6 +92,8 @@ void run_rank(const RankStepsRequest& request, RankContext& rank, RankStepsResul
   result.mesh = to_string(mesh);
   result.batch = plan.setup().config.train.batch;
   result.seconds = spread_of(seconds);
+  result.each = seconds;
+  result.computes = computes_by_rank(of_all, seconds.size());
   result.exposed_share = numbers[1] / numbers[0];
   result.waited_share = waited_s(result.timing) / numbers[0];
   result.sent_bytes = numbers[2] / static_cast<double>(mesh.world() * request.updates);
@@ -117,21 +128,26 @@ RankStepsResult time_rank_steps(World world, const RankStepsRequest& request) {
 }
 
 nlohmann::ordered_json to_json(const RankStepsResult& r) {
-  return {{"ranks", r.ranks},
-          {"transport", r.transport},
-          {"mesh", r.mesh},
-          {"batch", r.batch},
-          {"update_s", {{"median", r.seconds.median}, {"min", r.seconds.min}, {"p90", r.seconds.p90}}},
-          {"images_per_second", r.images_per_second()},
-          {"devices", r.devices},
-          {"loss", r.loss},
-          {"exposed_share", r.exposed_share},
-          {"flight_s", r.flight_s},
-          {"hidden_share", r.hidden_share},
-          {"waited_share", r.waited_share},
-          {"sent_bytes", r.sent_bytes},
-          {"memory_peak", r.peak_bytes},
-          {"timing", to_json(r.timing)}};
+  nlohmann::ordered_json json = {
+      {"ranks", r.ranks},
+      {"transport", r.transport},
+      {"mesh", r.mesh},
+      {"batch", r.batch},
+      {"update_s", {{"median", r.seconds.median}, {"min", r.seconds.min}, {"p90", r.seconds.p90}}},
+      {"images_per_second", r.images_per_second()},
+      {"devices", r.devices},
+      {"loss", r.loss},
+      {"exposed_share", r.exposed_share},
+      {"flight_s", r.flight_s},
+      {"hidden_share", r.hidden_share},
+      {"waited_share", r.waited_share},
+      {"sent_bytes", r.sent_bytes},
+      {"memory_peak", r.peak_bytes},
+      {"timing", to_json(r.timing)}};
+  if (r.each.empty() || r.each.size() > kMostTold) return json;
+  json["update_s"]["each"] = r.each;
+  json["compute_s"] = r.computes;
+  return json;
 }
 
 std::string to_text(const RankStepsResult& r) {

@@ -31,7 +31,9 @@ struct RankStepsResult {
   std::string devices;  // "nccl" or "staged", where devices have memory of their own
   std::string note;     // why not by NCCL
   int64_t batch = 0;
-  Spread seconds;            // of an update, on the first rank
+  Spread seconds;                             // of an update, on the first rank
+  std::vector<double> each;                   // the same of every update
+  std::vector<std::vector<double>> computes;  // by rank: its own work in every update
   double exposed_share = 0;  // of the updates' time, within collectives, waits and polls; mean of the ranks
   double waited_share = 0;   // the part of it in which a rank waited for the slowest of them
   double sent_bytes = 0;     // by a rank, an update

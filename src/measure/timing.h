@@ -16,6 +16,8 @@ struct TimingBudget {
   int64_t runs = 0;    // measure this many runs instead; 0: by time
 };
 
+constexpr size_t kMostTold = 1000;  // runs whose times a result has one by one
+
 // Returns images by rule, in the layout of the model's input.
 std::vector<float> rule_images(const VitConfig& config, int64_t count);
 

@@ -1,6 +1,7 @@
 // bench train: what it reports about a step it ran. What either bench refuses to compare.
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cmath>
 
 #include "backend/cpu/host/levels.h"
@@ -64,6 +65,9 @@ TEST(BenchTrain, TheFiguresOfAResultFitEachOther) {
   EXPECT_NEAR(figure("ms_p90"), figure("ms_median") + 0.8 * (figure("ms_max") - figure("ms_median")),
               1e-9 * figure("ms_max"));
   EXPECT_NEAR(figure("img_per_s") * figure("ms_median"), 8e3, 1e-6);
+  auto each = result["ms_each"].get<std::vector<double>>();
+  std::sort(each.begin(), each.end());
+  EXPECT_EQ(each, (std::vector<double>{figure("ms_min"), figure("ms_median"), figure("ms_max")}));
   EXPECT_NEAR(figure("peak_fraction") * figure("peak_gflops"), figure("gflops"), 1e-9 * figure("gflops"));
 }
 

@@ -166,6 +166,11 @@ TEST(RankStepsResult, SaysWhatRanksSpendOnEachOther) {
       "update_s": {"median": 0.5, "min": 0.4, "p90": 0.6}, "images_per_second": 4000.0, "devices": "nccl",
       "loss": 1.5, "exposed_share": 0.25, "flight_s": 0.1, "hidden_share": 0.375, "waited_share": 0.125,
       "sent_bytes": 2048.0, "memory_peak": 77})"));
+  r.each = {0.25, 0.75}, r.computes = {{0.125, 0.5}, {0.25, 0.75}};
+  EXPECT_EQ(to_json(r)["update_s"]["each"], ordered_json::parse("[0.25, 0.75]"));
+  EXPECT_EQ(to_json(r)["compute_s"], ordered_json::parse("[[0.125, 0.5], [0.25, 0.75]]"));
+  r.each.resize(kMostTold + 1);
+  EXPECT_FALSE(to_json(r).contains("compute_s")) << "too many to be told";
 }
 
 TEST(RankInferResult, ComparesWithOneRank) {

@@ -4,6 +4,7 @@
 
 #include <cmath>
 #include <nlohmann/json.hpp>
+#include <numeric>
 
 #include "api/settings.h"
 #include "backend/registry.h"
@@ -60,6 +61,13 @@ TEST(RankSteps, AddUp) {
   EXPECT_EQ(r.steps, 5);
   EXPECT_EQ(r.timing.updates, 4);
   ASSERT_EQ(r.timing.ranks.size(), 2u);
+  EXPECT_EQ(spread_of(r.each).median, r.seconds.median);
+  ASSERT_EQ(r.computes.size(), 2u);
+  for (size_t rank = 0; rank < 2; ++rank) {
+    ASSERT_EQ(r.computes[rank].size(), 4u);
+    EXPECT_NEAR(std::accumulate(r.computes[rank].begin(), r.computes[rank].end(), 0.0),
+                r.timing.ranks[rank].compute_s, 1e-12);
+  }
   // What the plan says a rank sends, it sends in every update.
   const RunPlan plan(rank_config(R"({"dp": 2})"), std::nullopt, find_backend("cpu"),
                      device_here("cpu", 1, ""), RankPlace{0, 2, 2});
