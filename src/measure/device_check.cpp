@@ -107,6 +107,7 @@ std::vector<CheckedStep> check_device_file(const DeviceFile& file, const std::st
 namespace {
 Spread errors_of(const std::vector<CheckedStep>& steps) {
   std::vector<double> errors;
+  errors.reserve(steps.size());
   for (const CheckedStep& step : steps) errors.push_back(std::abs(step.error()));
   return spread_of(errors);
 }

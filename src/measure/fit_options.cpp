@@ -51,7 +51,7 @@ class Search {
             config.train.eval_batch = 0;
             draw(config);
           }
-    if (found_.rows.empty() && !found_.least) throw *refused_;
+    if (found_.rows.empty() && !found_.least) throw Error(*refused_);
     if (!found_.rows.empty()) found_.least.reset();
     std::stable_sort(found_.rows.begin(), found_.rows.end(),
                      [](const FitOption& a, const FitOption& b) { return a.update_s < b.update_s; });

@@ -155,12 +155,14 @@ nlohmann::ordered_json to_json(const StudyConfig& config) {
 
 std::vector<int64_t> integers_of(const std::vector<std::string>& texts) {
   std::vector<int64_t> numbers;
+  numbers.reserve(texts.size());
   for (const std::string& text : texts) numbers.push_back(parse_integer(text).value());
   return numbers;
 }
 
 std::vector<double> numbers_of(const std::vector<std::string>& texts) {
   std::vector<double> numbers;
+  numbers.reserve(texts.size());
   for (const std::string& text : texts) numbers.push_back(parse_number(text).value());
   return numbers;
 }
