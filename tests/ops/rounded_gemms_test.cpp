@@ -190,6 +190,38 @@ TEST(RoundedGemms, RowsAreScaledApart) {
   for (size_t i = outputs; i < plain.size(); ++i) ASSERT_EQ(larger[i], plain[i]);
 }
 
+// Rows of the first factor and outputs of the second, each times a power of two of its own: since each has a
+// scale of its own, codes are the same and the results are the plain ones times both, to the bit.
+void expect_scales_apart(const OpCase& c, const RunSettings& settings) {
+  const std::vector<Values> plain = make_inputs(c, settings);
+  const bool gradient = is<LinearDxOp>(*c.op);
+  const MatmulExtents e =
+      gradient ? linear_dx_extents(c.ins[0], c.ins[1]) : linear_extents(c.ins[0], c.ins[1]);
+  const int64_t terms = gradient ? e.n : e.k, outputs = gradient ? e.k : e.n;
+  const auto of_row = [](int64_t row) { return static_cast<double>(1 << row % 5); };
+  const auto of_output = [](int64_t output) { return static_cast<double>(1 << output % 7); };
+  std::vector<Values> scaled = plain;
+  for (int64_t i = 0; i < e.m * terms; ++i) scaled[0][static_cast<size_t>(i)] *= of_row(i / terms);
+  for (int64_t i = 0; i < e.n * e.k; ++i)
+    scaled[1][static_cast<size_t>(i)] *= of_output(gradient ? i % e.k : i / e.k);
+  Values wanted = run_op(c, c.ins, plain, settings)[0].values;
+  for (int64_t i = 0; i < e.m * outputs; ++i)
+    wanted[static_cast<size_t>(i)] *= of_row(i / outputs) * of_output(i % outputs);
+  EXPECT_TRUE(run_op(c, c.ins, scaled, settings)[0].values == wanted)
+      << c.name << " on " << settings.backend << " in " << to_string(settings.dtype);
+}
+
+void expect_scales_apart(const char* backend) {
+  for (const char* name : {"linear", "wide", "learning", "packed_qkv", "dx", "dx_of_qkv"})
+    for (const OpCase& c : fp8_cases())
+      for (DType dtype : {DType::kF32, DType::kBF16})
+        if (c.name == name) expect_scales_apart(c, {.backend = backend, .dtype = dtype});
+}
+
+TEST(RoundedGemms, OutputsAreScaledApart) {
+  expect_scales_apart("ref");
+}
+
 void expect_odd_rows(const OpCase& c, const RunSettings& settings) {
   const auto width = static_cast<size_t>(kWidth.local), outputs = static_cast<size_t>(kInner.local);
   std::vector<double> row(width, 0.0);
@@ -278,6 +310,11 @@ TEST(RoundedGemmsCuda, ZerosStayAndWhatIsNotFiniteShows) {
   if (const std::string problem = hopper_problem(); !problem.empty()) GTEST_SKIP() << problem;
   for (DType dtype : {DType::kF32, DType::kBF16})
     expect_odd_rows(fp8_cases()[0], {.backend = "cuda", .dtype = dtype});
+}
+
+TEST(RoundedGemmsCuda, OutputsAreScaledApart) {
+  if (const std::string problem = hopper_problem(); !problem.empty()) GTEST_SKIP() << problem;
+  expect_scales_apart("cuda");
 }
 
 }  // namespace

@@ -60,6 +60,7 @@ class CaseRun {
   }
 
   StepData& data() { return data_; }
+  const StepPlan& plan() const { return plan_; }
   const PersistentStore& store() const { return step_.store(); }
   WholeValues& whole() { return step_.whole(); }
   std::vector<double> value(const std::string& name) const { return doubles(step_.store().view(name)); }
