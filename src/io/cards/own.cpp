@@ -1,5 +1,9 @@
 // Vitrail's own block of a config.json, read and written; the facts of an architecture's name; labels.
+#include <algorithm>
+#include <charconv>
+
 #include "base/error.h"
+#include "base/text.h"
 #include "io/cards/stated_config.h"
 #include "io/config_json.h"
 #include "models/zoo.h"
@@ -68,6 +72,28 @@ std::vector<std::string> read_labels(const Json& root, const std::string& origin
   }
   if (made_up) labels.clear();
   return labels;
+}
+
+void read_label_names(const Json& object, const char* key, const char* file, StatedConfig* stated) {
+  const Json* names = json_find(object, key);
+  if (!names) return;
+  stated->labels.clear();
+  if (names->is_array()) {
+    for (const Json& name : *names) stated->labels.push_back(json_label(name, file, key));
+    return;
+  }
+  if (!names->is_object()) wrong_type(file, key, *names, "a list of names or an object of them by number");
+  const int64_t classes = std::clamp<int64_t>(stated->model.value("classes", int64_t{0}), 0, 1 << 22);
+  for (int64_t i = 0; i < classes; ++i)
+    stated->labels.push_back(strf("class %lld", static_cast<long long>(i)));
+  for (const auto& [number, name] : names->items()) {
+    size_t at = 0;
+    const auto [end, error] = std::from_chars(number.data(), number.data() + number.size(), at);
+    VT_REQUIRE(error == std::errc() && end == number.data() + number.size() && at < stated->labels.size(),
+               ErrorKind::kConfig, "%s: %s has the key %s; expected numbers of the %lld classes", file, key,
+               quoted(number).c_str(), static_cast<long long>(classes));
+    stated->labels[at] = json_label(name, file, key);
+  }
 }
 
 PreprocessConfig at_size(PreprocessConfig p, int64_t height, int64_t width,

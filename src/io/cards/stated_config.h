@@ -61,6 +61,9 @@ std::optional<DialectPreprocess> dialect_preprocess(Dialect dialect, const VitCo
 // Returns id2label as a list; empty when absent or when it holds only transformers' placeholder names.
 std::vector<std::string> read_labels(const Json& root, const std::string& origin);
 
+// Reads timm's names of classes: a list, or a dict by number that may leave numbers out.
+void read_label_names(const Json& object, const char* key, const char* file, StatedConfig* stated);
+
 constexpr double kLeastCropPct = 0.01, kMostCropPct = 16;  // beyond 1 the crop is padded with black
 
 // Returns the same preprocessing for another input size, which sees the same share of the image. timm resizes

@@ -1,6 +1,5 @@
 // Reads a config.json of timm: its architecture, constructor arguments, pretrained_cfg and labels.
 #include <algorithm>
-#include <charconv>
 
 #include "base/error.h"
 #include "base/text.h"
@@ -92,8 +91,8 @@ void read_mlp(const Json& args, StatedConfig* stated) {
     VT_REQUIRE(mlp >= 1 && mlp < 1e9, ErrorKind::kConfig, "config.json: mlp_ratio gives an MLP of %g", mlp);
     stated->model["mlp"] = static_cast<int64_t>(mlp);
   } else if (json_find(args, "embed_dim")) {
-    stated->model.erase(
-        "mlp");  // a share of the width that the architecture alone knows; the tensors tell it
+    // A share of the width that the architecture alone knows; the tensors tell it.
+    stated->model.erase("mlp");
   }
 }
 
@@ -198,29 +197,6 @@ void read_pretrained_cfg(const Json& cfg, StatedConfig* stated) {
   stated->preprocess = p;
 }
 
-// Reads a list, or a dict by number that may leave numbers out.
-void read_label_names(const Json& object, const char* key, StatedConfig* stated) {
-  const Json* names = json_find(object, key);
-  if (!names) return;
-  stated->labels.clear();
-  if (names->is_array()) {
-    for (const Json& name : *names) stated->labels.push_back(json_label(name, kFile, key));
-    return;
-  }
-  if (!names->is_object()) wrong_type(kFile, key, *names, "a list of names or an object of them by number");
-  const int64_t classes = std::clamp<int64_t>(stated->model.value("classes", int64_t{0}), 0, 1 << 22);
-  for (int64_t i = 0; i < classes; ++i)
-    stated->labels.push_back(strf("class %lld", static_cast<long long>(i)));
-  for (const auto& [number, name] : names->items()) {
-    size_t at = 0;
-    const auto [end, error] = std::from_chars(number.data(), number.data() + number.size(), at);
-    VT_REQUIRE(error == std::errc() && end == number.data() + number.size() && at < stated->labels.size(),
-               ErrorKind::kConfig, "config.json: %s has the key %s; expected numbers of the %lld classes",
-               key, quoted(number).c_str(), static_cast<long long>(classes));
-    stated->labels[at] = json_label(name, kFile, key);
-  }
-}
-
 // An unknown name is here an error of the file, not of the user; it may name a family that is not supported.
 StatedConfig named_config(const std::string& architecture) {
   try {
@@ -290,14 +266,14 @@ StatedConfig read_timm_config(const Json& config) {
   for (const Json* object : {cfg, &config})
     if (const Json* classes = object ? json_find(*object, "num_classes") : nullptr)
       stated.model["classes"] = json_int(*classes, kFile, "num_classes");
-  if (const Json* pool =
-          cfg ? json_find(*cfg, "global_pool") : nullptr)  // that of the whole is for information
+  // That of the whole is for information.
+  if (const Json* pool = cfg ? json_find(*cfg, "global_pool") : nullptr)
     stated.model["pool"] = named(*pool, "global_pool", kPools);
   const Json* args = json_find(config, "model_args");
   if (args) read_model_args(*args, &stated);
   fit_preprocess(name.substr(0, name.find('.')), args, &stated);
-  if (cfg) read_label_names(*cfg, cfg == &config ? "labels" : "label_names", &stated);
-  read_label_names(config, "label_names", &stated);
+  if (cfg) read_label_names(*cfg, cfg == &config ? "labels" : "label_names", kFile, &stated);
+  read_label_names(config, "label_names", kFile, &stated);
   if (stated.labels.empty()) stated.labels = read_labels(config, kFile);
   return stated;
 }
