@@ -1,11 +1,13 @@
 """Faults that nobody had to write: drawn from all of src, built at once, each tried with the tests that meet it.
-  tools/mutate sweep build [--seed N] [--density LINES] [--sample COUNT] [--only FOLDER...]
+  tools/mutate sweep build [--seed N] [--density LINES] [--sample COUNT] [--only FOLDER...] [--list PATTERN...]
                            [--programs FOLDER...] [--tree FOLDER] [--jobs N]
   tools/mutate sweep reach | run | report [OPTIONS]     see tools/sweep_run.py
   tools/mutate sweep pack FOLDER                        for another host: sweep_run.py reach FOLDER, then run FOLDER
-One fault in LINES lines, or COUNT of those, the same ones for the same sources and seed. What does not compile is left
-out: the compiler's messages name the lines, and the build goes on without them."""
+One fault in LINES lines, or COUNT of those, the same ones for the same sources and seed; or, with --list, those of
+tools/mutate.d/PATTERN.txt. What does not compile is left out: the compiler's messages name the lines, and the build goes
+on without them."""
 import argparse
+import fnmatch
 import json
 import os
 import random
@@ -14,6 +16,7 @@ import subprocess
 import sys
 from pathlib import Path
 
+import mutate_list
 import mutate_tree
 import sweep_faults
 import sweep_run
@@ -48,16 +51,30 @@ def sampled(faults, count, seed):
     return sorted(random.Random(seed).sample(faults, count), key=lambda fault: fault.number) if count else faults
 
 
+def listed(root, patterns):
+    """Layers of tools/mutate.d by their lists' names, but for those of GPUs, and their faults as drawn ones look."""
+    layers = [layer for layer in mutate_list.load(Path(__file__).parent / "mutate.d")
+              if not layer.device and any(fnmatch.fnmatch(layer.name, pattern) for pattern in patterns)]
+    for number, fault in enumerate((fault for layer in layers for fault in layer.faults), 1):
+        fault.number = number
+    return layers, [sweep_faults.Fault(fault.name, fault.file, mutate_list.line_of(fault, (root / fault.file).read_text()),
+                                       fault.original, fault.mutated, [], fault.number)
+                    for layer in layers for fault in layer.faults]
+
+
 def name_of(fault):
     return f"{fault.file[4:]}:{fault.line}:{fault.kind}"
 
 
-def files_of(root, names, faults):
-    """{name: content} of the tree."""
+def files_of(root, names, faults, layers=()):
+    """{name: content} of the tree, with drawn faults or with those of layers."""
     files, runtime = {name: (root / name).read_bytes() for name in names}, Path(__file__).parent / "mutate.d"
+    kept = {fault.number for fault in faults}
+    for layer in layers:
+        layer.faults = [fault for fault in layer.faults if fault.number in kept]
     for name in {fault.file for fault in faults}:
-        of_file = [fault for fault in faults if fault.file == name]
-        files[name] = sweep_faults.planted(files[name].decode(), of_file).encode()
+        text, of_file = files[name].decode(), [fault for fault in faults if fault.file == name]
+        files[name] = (mutate_list.planted(name, text, layers) if layers else sweep_faults.planted(text, of_file)).encode()
     for suffix in ("h", "cpp"):
         files[f"src/base/vt_fault.{suffix}"] = (runtime / f"sweep_fault.{suffix}").read_bytes()
     for folder in PROGRAMS:
@@ -79,12 +96,12 @@ def blamed(faults, log):
     return found
 
 
-def compiled(root, tree, names, faults, programs, jobs):
+def compiled(root, tree, names, faults, layers, programs, jobs):
     """Builds test programs; the faults that are in them."""
     dropped = set(json.loads(DROPPED.read_text())) if DROPPED.exists() else set()
     while True:
         left = [fault for fault in faults if name_of(fault) not in dropped]
-        mutate_tree.fill(tree, files_of(root, names, left))
+        mutate_tree.fill(tree, files_of(root, names, left, layers))
         subprocess.run(["cmake", "--preset", "release", "-DVITRAIL_CUDA=OFF", "-DVITRAIL_MPI=OFF",
                         "-DVITRAIL_TEST_ROOT=."], cwd=tree, check=True, stdout=subprocess.DEVNULL)
         with (HOME / "build.log").open("w") as log:
@@ -116,11 +133,14 @@ def facts_of(root, faults, programs):
 def build(args):
     tree, names = Path(args.tree).resolve(), mutate_tree.tracked_files(ROOT)
     HOME.mkdir(parents=True, exist_ok=True)
-    faults = [fault for fault in sampled(draw(ROOT, names, args.density, args.seed), args.sample, args.seed)
-              if fault.file.startswith(tuple(args.only or ["src/"]))]
-    print(f"{len(faults)} faults drawn from {len({fault.file for fault in faults})} files", flush=True)
+    if args.list:
+        layers, faults = listed(ROOT, args.list)
+    else:
+        layers, faults = [], sampled(draw(ROOT, names, args.density, args.seed), args.sample, args.seed)
+    faults = [fault for fault in faults if fault.file.startswith(tuple(args.only or ["src/"]))]
+    print(f"{len(faults)} faults of {len({fault.file for fault in faults})} files", flush=True)
     programs = [f"test_{folder}" for folder in args.programs]
-    faults = compiled(ROOT, tree, names, faults, programs, args.jobs)
+    faults = compiled(ROOT, tree, names, faults, layers, programs, args.jobs)
     mutate_tree.stage(ROOT, STAGE, facts_of(ROOT, faults, programs), tree / "build/release", programs)
     print(f"{len(faults)} faults built: {STAGE}")
 
@@ -135,6 +155,7 @@ def main(arguments):
     parser.add_argument("--density", type=float, default=40, help="lines for each fault")
     parser.add_argument("--sample", type=int, help="only so many of them, drawn by the same seed")
     parser.add_argument("--only", nargs="+", help="folders of src, as src/plan/")
+    parser.add_argument("--list", nargs="+", metavar="PATTERN", help="those of tools/mutate.d/PATTERN.txt instead")
     parser.add_argument("--programs", nargs="+", default=PROGRAMS, choices=PROGRAMS, metavar="FOLDER",
                         help="only the test programs of these folders of tests")
     parser.add_argument("--tree", default=HOME / "tree", help="where the copy goes: a compiler cache knows paths")

@@ -109,6 +109,16 @@ class Faults(unittest.TestCase):
             for fault in faults:
                 self.assertEqual(printed(fault.number), EXPECTED[fault.line, fault.kind, fault.before], fault)
 
+    def test_a_list_takes_the_place_of_a_draw(self):
+        root = TOOLS.parent
+        layers, faults = mutate_sweep.listed(root, ["fresh6_i*", "backend_cuda"])
+        self.assertEqual([layer.name for layer in layers], ["fresh6_io"])  # those of GPUs need another build
+        self.assertEqual([fault.number for fault in faults], [1, 2])
+        file = faults[0].file
+        self.assertRegex(mutate_sweep.name_of(faults[0]), r"^io/[\w/]+\.cpp:\d+:fresh6-")
+        planted = mutate_sweep.files_of(root, [file, "cmake/layers.cmake"], faults[:1], layers)[file].decode()
+        self.assertIn(f"(::vt_fault(1) ? ({faults[0].after}) : ({faults[0].before}))", planted)
+
     def test_the_compiler_names_what_to_leave_out(self):
         faults = [sweep_faults.Fault("relation", "src/a.cpp", line, "<", "<=", [], line) for line in (3, 9, 20)]
         log = "../../src/a.cpp:10:7: error: no\n/x/src/a.cpp:4:1:   required from here\n/x/src/a.cpp:21:2: warning: y\n"
