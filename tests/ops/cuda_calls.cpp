@@ -149,6 +149,15 @@ std::vector<CudaCall> calls_of(const Prepared& kernel, const NodeView& node, con
   });
 }
 
+std::vector<FusedGemmCall> hopper_fp8_gemms(const std::vector<CudaCall>& calls) {
+  std::vector<FusedGemmCall> gemms;
+  for (const CudaCall& call : calls) {
+    if (call.function != place_of<&Api::gemms, &GemmApi::hopper_fp8_gemm>()) continue;
+    std::memcpy(&gemms.emplace_back(), call.bytes.data(), call.bytes.size());
+  }
+  return gemms;
+}
+
 int expect_blind_launches(const std::string& name, const NodeView& node, const Operands& operands,
                           OpPtr twin) {
   const DeviceInfo device = planned_cuda_device("H200", 90, 132);

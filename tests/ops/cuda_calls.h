@@ -5,6 +5,7 @@
 #include <functional>
 #include <vector>
 
+#include "backend/cuda/api/gemms.h"
 #include "backend/kernel.h"
 
 namespace vitrail {
@@ -29,6 +30,9 @@ Operands separate_operands(const NodeView& node);
 // op, nor shapes, types and the device.
 std::vector<CudaCall> calls_of(const Prepared& kernel, const NodeView& node, const DeviceInfo& device,
                                const Operands& operands, uint64_t fixed, bool blind);
+
+// The arguments of those to our own GEMM in fp8.
+std::vector<cuda::FusedGemmCall> hopper_fp8_gemms(const std::vector<CudaCall>& calls);
 
 // Expects that every kernel which accepts the node, with the weights that it wants packed, makes the same
 // calls in a blind launch; returns how many kernels accept it. With an equal op that nobody else holds, the

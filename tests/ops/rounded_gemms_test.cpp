@@ -7,6 +7,7 @@
 #include "backend/cuda/kernels.h"
 #include "cuda_calls.h"
 #include "cuda_test.h"
+#include "fp8_mlp.h"
 #include "judge_op.h"
 #include "ops/bias.h"
 #include "ops/elementwise.h"
@@ -25,12 +26,6 @@ const Dim kImages('B', 3), kTokens('N', 65), kWidth('D', 192), kInner('F', 576),
 const Shape kRows = {kImages, kTokens, kWidth}, kHidden = {kImages, kTokens, kInner},
             kQkv = {kImages, kTokens, kParts, kHeads, kHeadSize};
 
-OpPtr joined(std::vector<FusedOp::Member> members) {
-  return std::make_shared<FusedOp>(std::move(members));
-}
-
-const FusedOp::Member kNorm{make_op<LayernormOp>(1e-6), {0, 1, 2}};
-
 OpCase norm_case(const char* name, const Shape& rows, const Dim& width, const Dim& outputs) {
   return {name,
           joined({kNorm, {make_op<LinearOp>(Arithmetic::kFp8), {made_by(0), 3}}}),
@@ -39,26 +34,11 @@ OpCase norm_case(const char* name, const Shape& rows, const Dim& width, const Di
           {Role::kPlain, Role::kVector, Role::kVector, Role::kPlain}};
 }
 
-OpCase mlp_case(const char* name, const Shape& rows, const Dim& width, const Dim& inner) {
-  const OpPtr linear = make_op<LinearOp>(Arithmetic::kFp8), bias = make_op<BiasOp>();
-  const auto vector = Role::kVector, plain = Role::kPlain;
-  return {name,
-          joined({kNorm,
-                  {linear, {made_by(0), 3}},
-                  {bias, {made_by(1), 4}},
-                  {make_op<GeluOp>(false), {made_by(2)}},
-                  {linear, {made_by(3), 5}},
-                  {bias, {made_by(4), 6}},
-                  {make_op<AddOp>(), {7, made_by(5)}}}),
-          {rows, {width}, {width}, {inner, width}, {inner}, {width, inner}, {width}, rows},
-          {false, true, true, true, true, true, true, false},
-          {plain, vector, vector, plain, vector, plain, vector, Role::kSum}};
-}
-
 std::vector<OpCase> fp8_cases() {
   const Arithmetic fp8 = Arithmetic::kFp8;
   const OpPtr linear = make_op<LinearOp>(fp8), bias = make_op<BiasOp>(), add = make_op<AddOp>();
-  const Dim d128('D', 128), d768('D', 768), d1280('D', 1280), f32('F', 32), f3072('F', 3072);
+  const Dim d128('D', 128), d768('D', 768), d1280('D', 1280), d1664('D', 1664), f32('F', 32),
+      f3072('F', 3072);
   const auto vector = Role::kVector, plain = Role::kPlain;
   return {
       {"linear", linear, {kRows, {kInner, kWidth}}, {false, true}},
@@ -100,6 +80,7 @@ std::vector<OpCase> fp8_cases() {
       norm_case("norm_1280", {kImages, {'N', 3}, d1280}, d1280, f32),
       mlp_case("mlp", kRows, kWidth, kInner),
       mlp_case("mlp_inner_3072", {kImages, {'N', 3}, d128}, d128, f3072),
+      mlp_case("mlp_1664", {kImages, {'N', 3}, d1664}, d1664, f32),
       // Tiles of 128 rows, the last of them not whole.
       mlp_case("mlp_of_many_rows", {{'B', 5}, kTokens, kWidth}, kWidth, kInner),
       {"bias_gelu_kept",
