@@ -34,6 +34,19 @@ TEST(Policy, LevelsMeanWhatTimmAndTorchvisionMake) {
   });
 }
 
+// timm's rule where mmax allows levels above 10, which its tables do not have.
+TEST(Policy, SolarizeAddAddsAtMost128) {
+  Draw draw(3);
+  const auto added = [&](LevelScale scale, double level) {
+    return op_argument(PolicyOp::kSolarizeAdd, scale, level, {30, 40}, draw);
+  };
+  for (const LevelScale scale : {LevelScale::kPlain, LevelScale::kIncreasing}) {
+    EXPECT_EQ(added(scale, 10), 110);
+    EXPECT_EQ(added(scale, 11.6), 127);
+    EXPECT_EQ(added(scale, 15), 128);
+  }
+}
+
 TEST(Policy, TablesAreWhole) {
   for (const PolicyTable& table : policy_tables()) {
     SCOPED_TRACE(table.name);

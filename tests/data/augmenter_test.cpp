@@ -219,6 +219,20 @@ TEST(Augmenter, PadCoversTheTarget) {
   }
 }
 
+// TensorFlow's resamplers are compared bit for bit with what they make of the whole image.
+TEST(Augmenter, WithoutACropPillowAloneIsGivenSmallerImages) {
+  PreprocessConfig preprocess = of_side(8);
+  preprocess.resize = 12;
+  preprocess.interpolation = Interpolation::kBilinear;
+  const auto least_side = [&](Resampler resampler) {
+    preprocess.resampler = resampler;
+    return Augmenter(plain(), preprocess, 3, 3).least_side(1, 5);
+  };
+  EXPECT_EQ(least_side(Resampler::kPillow), 12);
+  EXPECT_EQ(least_side(Resampler::kTf), 0);
+  EXPECT_EQ(least_side(Resampler::kTfArea), 0);
+}
+
 TEST(Augmenter, OnlyMovesWhereNothingTouchesPixels) {
   const auto moves = [](const std::function<void(AugmentConfig&)>& set) {
     AugmentConfig config;
