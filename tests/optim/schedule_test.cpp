@@ -73,6 +73,14 @@ TEST(Schedule, IsFiniteAndNotNegativeAtTheEdges) {
         }
 }
 
+// A run of one update has neither a rise nor a fall: it takes the rate of the peak.
+TEST(Schedule, ACycleOfOneUpdateTakesThePeaksRate) {
+  const ScheduleConfig config{.kind = ScheduleKind::kOneCycle};
+  EXPECT_EQ(lr_at(config, 0.5, 0, 1), 0.5);
+  EXPECT_LT(lr_at(config, 0.5, 0, 10), 0.5);
+  EXPECT_LT(lr_at(config, 0.5, 9, 10), 0.5);
+}
+
 TEST(Schedule, RefusesWhatBreaksARule) {
   const ScheduleConfig wrong[] = {
       {.warmup = -1},

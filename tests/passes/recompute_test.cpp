@@ -99,6 +99,17 @@ TEST(Recompute, CheapComputesNormsActivationsAndMasksAgainAndNothingElse) {
     EXPECT_FALSE(name.ends_with("mlp.gelu") || name.ends_with(".norm1") || name.ends_with(".norm2")) << name;
 }
 
+TEST(Recompute, CheapComputesOtherActivationsAgainToo) {
+  for (const ActKind activation : {ActKind::kSilu, ActKind::kQuickGelu, ActKind::kRelu}) {
+    VitConfig config = tiny_vit(2);
+    config.activation = activation;
+    const Program plain = record_step(config), program = recompute(plain, {.level = Recompute::kCheap});
+    EXPECT_EQ(count_kinds(plain)["activate"], 2) << enum_name(activation);
+    EXPECT_EQ(count_kinds(program)["activate"], 4) << enum_name(activation);
+    EXPECT_EQ(count_kinds(recompute(plain, {.level = Recompute::kNorms}))["activate"], 2);
+  }
+}
+
 TEST(Recompute, NormsComputesNothingElseAgain) {
   auto plain = count_kinds(recomputed(2, {})),
        program = count_kinds(recomputed(2, {.level = Recompute::kNorms}));
