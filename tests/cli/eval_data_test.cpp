@@ -5,6 +5,7 @@
 #include "base/rng.h"
 #include "data/decode.h"
 #include "tiny_training.h"
+#include "working_folder.h"
 
 namespace vitrail::cli {
 namespace {
@@ -74,17 +75,6 @@ class Away {
  private:
   fs::path aside() const { return folder_.string() + ".gone"; }
   fs::path folder_;
-};
-
-class WorkingFolder {
- public:
-  explicit WorkingFolder(const fs::path& folder) : before_(fs::current_path()) { fs::current_path(folder); }
-  WorkingFolder(const WorkingFolder&) = delete;
-  WorkingFolder& operator=(const WorkingFolder&) = delete;
-  ~WorkingFolder() { fs::current_path(before_); }
-
- private:
-  fs::path before_;
 };
 
 void expect_all_held_out(const Answer& answer, const nlohmann::json& measured) {

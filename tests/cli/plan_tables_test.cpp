@@ -43,6 +43,22 @@ TEST(PlanTables, SeveralModelsMakeOneTable) {
   EXPECT_EQ(error_of("plan", {"-m", "vit_base_patch16_224", "--figure", figure}).kind(), ErrorKind::kUsage);
 }
 
+// An update is of the whole batch, however many micro-batches it is made of: 64 images are four of them.
+TEST(PlanTables, AnUpdateCountsTheImagesOfItsWholeBatch) {
+  for (const int64_t micro_batch : {4, 16}) {
+    const auto rows =
+        run_in_process("plan", tiny_model() +
+                                   settings({"data.train=synthetic:3x8x8x4x64", "train.batch=16",
+                                             "train.micro_batch=" + std::to_string(micro_batch)}) +
+                                   std::vector<std::string>{"--targets", kH200})
+            .json();
+    ASSERT_EQ(rows.size(), 1u);
+    const double update_s = rows[0]["seconds"];
+    EXPECT_DOUBLE_EQ(rows[0]["images_per_second"].get<double>() * update_s, 16) << micro_batch;
+    EXPECT_DOUBLE_EQ(rows[0]["epoch_s"].get<double>(), 4 * update_s) << micro_batch;
+  }
+}
+
 TEST(PlanTables, AWantedBatchIsRankedByTime) {
   const std::vector<std::string> asked = {
       "--weights", "rule",      "-m", "vit_base_patch16_224", "--target", "t4", "--wanted-batch",
