@@ -1,6 +1,7 @@
 // Folders that are replaced whole, whatever the file system can do and whenever the process dies.
 #include <gtest/gtest.h>
 
+#include <cerrno>
 #include <filesystem>
 
 #include "base/file.h"
@@ -13,14 +14,15 @@ namespace {
 
 namespace fs = std::filesystem;
 
-class ReplaceFolder : public ::testing::TestWithParam<bool> {
+// The errno of a file system that cannot swap folders; 0: it can.
+class ReplaceFolder : public ::testing::TestWithParam<int> {
  protected:
   void SetUp() override {
     refuse_exchange(GetParam());
     make("best", "old");
     make("new", "new");
   }
-  void TearDown() override { refuse_exchange(false); }
+  void TearDown() override { refuse_exchange(0); }
 
   std::string at(const std::string& name) const { return (home_.path() / name).string(); }
   void make(const std::string& name, const std::string& content) const {
@@ -90,8 +92,14 @@ TEST_P(ReplaceFolder, AFolderThatCannotTakeThePlaceLeavesTheOldOne) {
   EXPECT_EQ(entries(), 2u);
 }
 
-INSTANTIATE_TEST_SUITE_P(FileSystems, ReplaceFolder, ::testing::Bool(),
-                         [](const auto& test) { return test.param ? "WithoutExchange" : "WithExchange"; });
+INSTANTIATE_TEST_SUITE_P(FileSystems, ReplaceFolder, ::testing::Values(0, EINVAL, ENOSYS, ENOTSUP),
+                         [](const auto& test) -> std::string {
+                           const int code = test.param;
+                           if (code == 0) return "WithExchange";
+                           return code == EINVAL   ? "WithoutExchange"
+                                  : code == ENOSYS ? "OldKernel"
+                                                   : "NotSupported";
+                         });
 
 }  // namespace
 }  // namespace vitrail::testing

@@ -1,6 +1,7 @@
 // A model folder that is written over is the old model or the new one at any moment, never a mixture.
 #include "io/write_target.h"
 
+#include <cerrno>
 #include <set>
 
 #include "io/adapters.h"
@@ -18,10 +19,10 @@ class WriteTarget : public DialectTest, public ::testing::WithParamInterface<boo
  protected:
   void SetUp() override {
     DialectTest::SetUp();
-    testing::refuse_exchange(GetParam());
+    testing::refuse_exchange(GetParam() ? EINVAL : 0);
   }
   void TearDown() override {
-    testing::refuse_exchange(false);
+    testing::refuse_exchange(0);
     DialectTest::TearDown();
   }
 
