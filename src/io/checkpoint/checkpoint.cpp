@@ -124,11 +124,9 @@ void CheckpointStore::write_making_room(const CheckpointContent& content, int64_
       return false;
     }
   };
-  for (const int64_t oldest : removable(least_good)) {
-    if (had_room()) return;
-    remove_for_room(oldest);
-  }
-  write_folder(content, together);
+  std::vector<int64_t> older = removable(least_good);
+  for (; !older.empty() && !had_room(); older.erase(older.begin())) remove_for_room(older.front());
+  if (older.empty()) write_folder(content, together);
 }
 
 void CheckpointStore::save(const CheckpointContent& content, int64_t least_good, Partners* partners) {
