@@ -39,6 +39,11 @@ class Ranks(Contract):
 class Starters(Ranks):
     """mpirun, srun and launch, and what may be wrong with them."""
 
+    def setUp(self):
+        super().setUp()
+        # A session folder of its own: that of other tests would go when their mpirun ends.
+        self.by_mpirun = {**AS_ROOT, "OMPI_MCA_orte_tmpdir_base": str(self.tmp)}
+
     def test_srun_without_pmix(self):
         tasks = {"SLURM_STEP_ID": "0", "SLURM_PROCID": "0", "SLURM_STEP_NUM_TASKS": "2"}
         self.refuses(64, "without PMIx(.|\n)*srun --mpi=pmix", env=tasks)
@@ -60,7 +65,7 @@ class Starters(Ranks):
         agent.write_text("#!/bin/sh\necho no route >&2\nexit 255\n")
         agent.chmod(0o755)
         for env in ({}, {"OMPI_MCA_plm_rsh_agent": str(agent)}):
-            done = contract.vitrail("launch", "--hosts", hosts, *self.words(), env={**AS_ROOT, **env})
+            done = contract.vitrail("launch", "--hosts", hosts, *self.words(), env={**self.by_mpirun, **env})
             self.assertEqual(done.returncode, 69, done.stderr)
             self.assertRegex(done.stderr.splitlines()[-1], "^error: no command can be started on vitrail-nowhere.invalid ")
             self.not_begun()
@@ -69,7 +74,7 @@ class Starters(Ranks):
         """Before the data is looked for, which is nowhere: that would be 65."""
         words = self.words("mesh.dp=2", "data.train=folder:/nowhere")
         done = subprocess.run(["mpirun", "--oversubscribe", "--bind-to", "none", "-n", "4", contract.PROGRAM, *map(str, words)],
-                              env={**os.environ, **AS_ROOT}, capture_output=True, text=True, timeout=60)
+                              env={**os.environ, **self.by_mpirun}, capture_output=True, text=True, timeout=60)
         self.assertEqual(done.returncode, 64, done.stderr)
         self.assertIn("mesh.dp 2 x mesh.tp 1 x mesh.sp 1 does not make the 4 ranks", done.stderr)
         self.assertIn("try: mesh.dp=4 mesh.tp=1 mesh.sp=1", done.stderr)
@@ -84,7 +89,7 @@ class Starters(Ranks):
         words = [contract.PROGRAM, "train", "--config", str(self.config), "--out", str(self.out)]
         bound = [["-n", "1", "taskset", "-c", ",".join(map(str, own)), *words] for own in (cores[:2], cores[:1])]
         done = subprocess.run(["mpirun", "--oversubscribe", "--bind-to", "none", *bound[0], ":", *bound[1]],
-                              env={**os.environ, **AS_ROOT}, capture_output=True, text=True, timeout=60)
+                              env={**os.environ, **self.by_mpirun}, capture_output=True, text=True, timeout=60)
         self.assertEqual(done.returncode, 0, done.stderr)
         said = done.stdout + done.stderr
         self.assertIn("2 ranks (mpi): dp=2", said)

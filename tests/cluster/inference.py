@@ -105,7 +105,8 @@ def main():
     sys.path.insert(0, str(Path(__file__).resolve().parent))
     from faults import png
     model = f"{source}/tests/golden/models/timm_hub"
-    with tempfile.TemporaryDirectory() as folder:
+    with tempfile.TemporaryDirectory() as folder, tempfile.TemporaryDirectory() as session:
+        os.environ["OMPI_MCA_orte_tmpdir_base"] = session  # that of other tests would go when their mpirun ends
         for i in range(7):
             path = Path(folder) / CLASSES[i % 5] / f"{i}.png"
             path.parent.mkdir(exist_ok=True)

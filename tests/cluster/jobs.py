@@ -21,6 +21,7 @@ ENDLESS = ["--set", "train.steps=1000000"]
 AS_ROOT = {"OMPI_ALLOW_RUN_AS_ROOT": "1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1"}
 # Ranks that wait leave the core to others: tests have more ranks than cores.
 PATIENT = {"OMPI_MCA_mpi_yield_when_idle": "1"}
+SESSIONS = "OMPI_MCA_orte_tmpdir_base"  # where mpirun makes its folder; one that ends removes what others share with it
 TWO_NODES = str(Path(__file__).resolve().parent / "two_nodes.sh")
 
 
@@ -48,7 +49,7 @@ class Job:
             in_folder(self.folder)
         self.marker = Path(f"{self.folder}.marker")
         self.log = open(f"{self.folder}.err", "w+")
-        environment = dict(os.environ, **AS_ROOT, **PATIENT, **extra)
+        environment = dict(os.environ, **AS_ROOT, **PATIENT, **{SESSIONS: bench.session()}, **extra)
         if fault:
             environment["VITRAIL_TEST_FAULT"] = fault.replace("MARKER", str(self.marker))
         command = ["train", "--config", bench.config, "--out", str(self.folder), "--threads", "1",
@@ -168,6 +169,12 @@ class Bench:
         with self.lock:
             self.count += 1
             return self.count
+
+    def session(self):
+        """A folder for a job's mpirun alone, gone with the bench; sockets lie in it, whose paths must be short."""
+        folder = self.work / f"s{self.number()}"
+        folder.mkdir()
+        return str(folder)
 
     def note(self, case, job):
         with self.lock:

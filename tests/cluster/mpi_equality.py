@@ -80,6 +80,8 @@ def main():
     with tempfile.TemporaryDirectory(prefix="vitrail-equality-") as folder:
         work = Path(folder)
         (work / "run.json").write_text(json.dumps(CONFIG))
+        (work / "s").mkdir()
+        os.environ["OMPI_MCA_orte_tmpdir_base"] = str(work / "s")  # that of other tests would go when their mpirun ends
         for name in names:
             ranks, *settings = ROWS[name]
             optim = [setting for setting in settings if setting.startswith("optim.")]

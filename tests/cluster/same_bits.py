@@ -69,6 +69,8 @@ def main():
     chosen = sys.argv[3:] or [*MESHES, "refusals"]
     with tempfile.TemporaryDirectory(prefix="vitrail-bits-") as folder:
         work = Path(folder)
+        (work / "s").mkdir()
+        ENVIRONMENT["OMPI_MCA_orte_tmpdir_base"] = str(work / "s")  # that of other tests would go when their mpirun ends
         for name in filter(MESHES.get, chosen):
             twice(vitrail, config, work, name, *MESHES[name])
             print(f"{name}: the same bits after 20 updates")

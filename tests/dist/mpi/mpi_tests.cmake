@@ -14,7 +14,8 @@ set(mpi_environment OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1 AS
   TSAN_OPTIONS=ignore_noninstrumented_modules=1)
 function(vt_mpi_test name ranks)
   if(TARGET test_dist_mpi)
-    add_test(NAME ${name} COMMAND ${MPIEXEC_EXECUTABLE} --oversubscribe --bind-to none -n ${ranks}
+    add_test(NAME ${name} COMMAND /bin/sh ${CMAKE_CURRENT_SOURCE_DIR}/dist/mpi/own_session.sh
+      ${MPIEXEC_EXECUTABLE} --oversubscribe --bind-to none -n ${ranks}
       $<TARGET_FILE:test_dist_mpi> ${ARGN})
     set_tests_properties(${name} PROPERTIES ENVIRONMENT "${mpi_environment}" TIMEOUT 120)
   else()
