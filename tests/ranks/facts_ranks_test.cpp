@@ -110,6 +110,9 @@ TEST(RankFacts, ARunOfRanksThatDifferDoesNotBegin) {
     Given given;
   };
   const Row rows[] = {{"data.train", {.config = [](auto& c) { c.data.train = "synthetic:3x8x8x4x44"; }}},
+                      {"data.val, its names and labels,",
+                       {.config = [](auto& c) { c.data.val = "synthetic:3x8x8x4x12"; },
+                        .both = [](auto& c) { c.data.val = "synthetic:3x8x8x4x8"; }}},
                       {"the program before it is cut", {.config = [](auto& c) { c.train.dropout = 0.1; }}},
                       {"the order of collectives", {.config = [](auto& c) { c.mesh.bucket_mb = 0.001; }}},
                       {"the pins of the mesh",

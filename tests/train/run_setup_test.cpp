@@ -90,6 +90,20 @@ TEST(StepOfARun, RanksThatShareCoresShareWorkers) {
             std::clamp<int64_t>(HostRank{.sharing = 2, .overlapping = 1}.threads() / 2, 1, half));
 }
 
+// A teacher reads the images that the model does.
+TEST(StepOfARun, ImagesForATeacherAreMadeOnTheCpu) {
+  for (const DistillKind kind : {DistillKind::kNone, DistillKind::kSoft, DistillKind::kHard}) {
+    TrainConfig config = tiny_config(1);
+    config.loader.on_device = OnDevice::kImages;
+    config.distill.kind = kind;
+    if (kind != DistillKind::kNone) config.distill.teacher = "teacher";
+    const RunSetup setup = set_up(config);
+    const bool taught = kind != DistillKind::kNone;
+    EXPECT_EQ(setup.step.images, taught ? ImageForm::kFloats : ImageForm::kPixels) << enum_name(kind);
+    EXPECT_EQ(setup.images.find("the teacher reads them too") != std::string::npos, taught) << setup.images;
+  }
+}
+
 TEST(StepOfARun, EpochsMakeSteps) {
   const auto total = [](int64_t epochs, int64_t steps, int64_t batch) {
     TrainConfig config = tiny_config(steps);

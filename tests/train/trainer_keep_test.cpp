@@ -6,6 +6,7 @@
 
 #include "data/decode.h"
 #include "faults/small_disk.h"
+#include "io/checkpoint/manifest.h"
 #include "io/model_files.h"
 #include "train/checkpoint_keeper.h"
 #include "train/helpers/tiny_run.h"
@@ -146,6 +147,26 @@ TEST(Keep, AFullDiskAtTheEndLeavesTheModel) {
   EXPECT_FALSE(fs::exists(work / "disk/run/last"));
 }
 
+// An evaluation that finds a new best result comes first: the oldest checkpoint makes room for its model.
+TEST(Keep, ACheckpointMakesRoomForTheBestModel) {
+  const WorkFolder work;
+  const SmallDisk disk(work / "disk", 4 << 20);
+  if (!disk.made()) GTEST_SKIP() << "file systems cannot be mounted here";
+  fs::create_directories(work / "disk/run");
+  Kept run(work / "disk/run");
+  for (int64_t step = 1; step <= 3; ++step) run.keeper.save({.step = step}, run.step, kLeastGood, {});
+  Steps gone;
+  run.keeper.on_made_room([&](int64_t step) { gone.push_back(step); });
+  run.keeper.write_best(run.step, false);
+  EXPECT_EQ(gone, Steps{}) << "there is room";
+  fs::remove_all(work / "disk/run/best");
+  std::ofstream(work / "disk/filler") << std::string(fs::space(work / "disk").available - 8192, 'x');
+  run.keeper.write_best(run.step, false);
+  EXPECT_EQ(gone, Steps{1});
+  EXPECT_EQ(CheckpointStore(work / "disk/run").steps(), (Steps{2, 3}));
+  EXPECT_EQ(open_model(work / "disk/run/best")->card().config.width, 16);
+}
+
 // last/ and best/ are removed and replaced whole, but only a run's own.
 TEST(Keep, WhatTheUserCalledLastOrBestStays) {
   const WorkFolder work;
@@ -230,6 +251,34 @@ TEST_F(KeptData, OtherValidationDataIsSaidAndItsResultsCountAnew) {
   EXPECT_TRUE(second.noted("other validation data"));
   ASSERT_EQ(second.evals.size(), 1u);
   EXPECT_TRUE(second.evals[0].best) << "the first result on other data is the best on them";
+}
+
+// What was without success on the old data says nothing of the new.
+TEST_F(KeptData, ARunOutOfPatienceGoesOnWithOtherValidationData) {
+  config_.optim.lr = 1e-12;  // every result is as good as the first
+  config_.train.steps = 10;
+  config_.train.patience = 2;
+  EXPECT_EQ(train(config_, work_ / "run").outcome.step, 3);
+  EXPECT_EQ(train(config_, work_ / "run", {.resume = ResumeMode::kNewest}).outcome.step, 3);
+  write_images(work_ / "data/val", 60);
+  const Ran ran = train(config_, work_ / "run", {.resume = ResumeMode::kNewest});
+  EXPECT_TRUE(ran.noted("other validation data"));
+  EXPECT_EQ(ran.outcome.step, 6);
+}
+
+// Checkpoints of earlier versions do not say what they were evaluated on.
+TEST_F(KeptData, ValidationDataThatACheckpointDoesNotNameIsNoOther) {
+  const Ran first = train(config_, work_ / "run");
+  ASSERT_GT(first.outcome.best, 0);
+  const std::string path = CheckpointStore(work_ / "run").folder_of(2) + "/" + kManifestName;
+  Manifest manifest = parse_manifest(read_file(path, kMaxManifest), path);
+  ASSERT_EQ(manifest.facts.erase("val"), 1u);
+  write_file(path, manifest_text(manifest));
+  config_.train.steps = 3;
+  const Ran second = train(config_, work_ / "run", {.resume = ResumeMode::kNewest});
+  EXPECT_FALSE(second.noted("other validation data"));
+  EXPECT_FALSE(second.noted("changed since the checkpoint: val"));
+  EXPECT_GE(second.outcome.best, first.outcome.best);
 }
 
 TEST_F(KeptData, TheSameDataElsewhereIsTheSameRun) {

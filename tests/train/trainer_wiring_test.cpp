@@ -2,8 +2,10 @@
 #include <gtest/gtest.h>
 
 #include <set>
+#include <thread>
 
 #include "base/rng.h"
+#include "base/timing.h"
 #include "data/decode.h"
 #include "optim/schedule.h"
 #include "train/helpers/tiny_run.h"
@@ -167,6 +169,22 @@ TEST(Wiring, LinesCoverTheirInterval) {
     for (; at < std::min<size_t>(4 * (line + 1), 9); ++at) seconds += ran.steps[at].interval_s;
     EXPECT_NEAR(logged[line], seconds, 1e-9) << line;
   }
+}
+
+// What a run does between updates lowers no rate, however busy the machine is.
+TEST(Wiring, PausesAreNoTimeOfUpdates) {
+  const WorkFolder work;
+  const Clock::time_point start = Clock::now();
+  double paused = 0, least = 0;
+  const Ran ran = train(tiny_config(2), work / "run", {.step = [&](const TrainStatus& status) {
+                          least = 16 / (seconds_since(start) - paused);
+                          if (status.step > 1) return;
+                          const Clock::time_point from = Clock::now();
+                          std::this_thread::sleep_for(std::chrono::milliseconds(300));
+                          paused = seconds_since(from);
+                        }});
+  ASSERT_EQ(ran.steps.size(), 2u);
+  EXPECT_GE(ran.steps[1].images_per_second, least) << "paused for " << paused << " s";
 }
 
 TEST(Wiring, ADistilledModelLearnsWithBothHeadsWithoutATeacher) {
