@@ -3,6 +3,7 @@
 
 #include "api/image_input.h"
 #include "api/model_parts.h"
+#include "api/option_words.h"
 #include "api/settings.h"
 #include "base/text.h"
 #include "io/find_model.h"
@@ -47,9 +48,11 @@ std::shared_ptr<ModelParts> Model::parts() const {
 }
 
 Model Model::load(const std::string& path_or_name, const ModelOptions& options) {
-  const EngineOptions engine = engine_options(options);
-  const auto opened = open_model(find_model(path_or_name), open_options(options));
-  return Model(std::make_shared<ModelParts>(*opened, engine, options.upright));
+  return in_words_of_options("ModelOptions", [&] {
+    const EngineOptions engine = engine_options(options);
+    const auto opened = open_model(find_model(path_or_name), open_options(options));
+    return Model(std::make_shared<ModelParts>(*opened, engine, options.upright));
+  });
 }
 
 std::vector<std::vector<Prediction>> Model::classify(std::span<const ImageView> images, int top_k) const {

@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "api/engine_fit.h"
+#include "api/option_words.h"
 #include "api/predictor.h"
 #include "api/settings.h"
 #include "base/text.h"
@@ -72,9 +73,7 @@ void set_memory(const NamedBytes& rows, size_t peak, const PlanTarget& target, P
   plan.fits = peak <= target.available_bytes;
 }
 
-}  // namespace
-
-Plan plan_inference(const std::string& model, const ModelOptions& options, const std::string& target_name) {
+Plan inference_plan(const std::string& model, const ModelOptions& options, const std::string& target_name) {
   require_threads(options.threads);
   const PlanTarget target = target_for(target_name, options.device, options.threads);
   ModelOptions resolved = options;
@@ -95,7 +94,7 @@ Plan plan_inference(const std::string& model, const ModelOptions& options, const
   return plan;
 }
 
-Plan plan_training(const std::string& config, const TrainOptions& options, const std::string& target_name) {
+Plan training_plan(const std::string& config, const TrainOptions& options, const std::string& target_name) {
   require_threads(options.threads);
   require_ranks(options.ranks);
   const PlanTarget target = target_for_ranks(options, target_name);
@@ -114,6 +113,16 @@ Plan plan_training(const std::string& config, const TrainOptions& options, const
   plan.notes.insert(plan.notes.end(), run.notes().begin(), run.notes().end());
   if (target.file) plan.seconds = run.update_seconds(*target.file);
   return plan;
+}
+
+}  // namespace
+
+Plan plan_inference(const std::string& model, const ModelOptions& options, const std::string& target_name) {
+  return in_words_of_options("ModelOptions", [&] { return inference_plan(model, options, target_name); });
+}
+
+Plan plan_training(const std::string& config, const TrainOptions& options, const std::string& target_name) {
+  return in_words_of_options("TrainOptions", [&] { return training_plan(config, options, target_name); });
 }
 
 }  // namespace vitrail

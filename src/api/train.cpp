@@ -4,6 +4,7 @@
 #include <filesystem>
 #include <vector>
 
+#include "api/option_words.h"
 #include "api/settings.h"
 #include "base/text.h"
 #include "plan/devices.h"
@@ -66,10 +67,8 @@ ResumeMode resume_mode(Resume resume) {
               strf("resume is %d: expected kNo, kNewest or kStrict", static_cast<int>(resume)));
 }
 
-}  // namespace
-
-TrainResult train(const std::string& config, const TrainOptions& options, const TrainCallbacks& callbacks,
-                  std::stop_token stop) {
+TrainResult run(const std::string& config, const TrainOptions& options, const TrainCallbacks& callbacks,
+                std::stop_token stop) {
   const auto started = std::chrono::steady_clock::now();
   VT_REQUIRE(!options.folder.empty(), ErrorKind::kUsage,
              "expected a folder for the run, found an empty name: options.folder says where it is kept");
@@ -91,6 +90,14 @@ TrainResult train(const std::string& config, const TrainOptions& options, const 
                    [&](int rank) { return rank == 0 ? hooks : TrainHooks{}; });
   return {outcome.finished, outcome.reason, outcome.step,
           outcome.best >= 0 ? std::optional(outcome.best) : std::nullopt};
+}
+
+}  // namespace
+
+TrainResult train(const std::string& config, const TrainOptions& options, const TrainCallbacks& callbacks,
+                  std::stop_token stop) {
+  return in_words_of_options("TrainOptions",
+                             [&] { return run(config, options, callbacks, std::move(stop)); });
 }
 
 }  // namespace vitrail

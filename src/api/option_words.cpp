@@ -1,0 +1,63 @@
+#include "api/option_words.h"
+
+#include <algorithm>
+#include <cctype>
+#include <ranges>
+
+namespace vitrail {
+
+namespace {
+
+struct Word {
+  std::string_view option, api;
+  bool of_owner = false;
+};
+
+// Phrases before the words in them.
+constexpr Word kWords[] = {
+    {"as in: -m model.safetensors --arch", "with ModelOptions::arch"},
+    {"--resume without =strict", "Resume::kNewest"},
+    {"--resume", "Resume::kNewest"},
+    {"--out", "TrainOptions::folder"},
+    {"--arch NAME", "ModelOptions::arch"},
+    {"--arch", "ModelOptions::arch"},
+    {"--set ", "in the config, "},
+    {"--config FILE", "a config that has it"},
+    {"--ranks", "TrainOptions::ranks"},
+    {"--target", "target"},
+    {"--threads", "threads", true},
+    {"--dtype", "dtype", true},
+    {"--device", "device", true},
+};
+
+bool goes_on(const std::string& text, size_t at) {
+  return at < text.size() && (std::isalnum(static_cast<unsigned char>(text[at])) || text[at] == '-');
+}
+
+// Whether the option at this place is one of a command that is named: vitrail bench calibrate --out FILE.
+bool is_of_command(const std::string& text, size_t at) {
+  const size_t command = text.rfind("vitrail ", at);
+  return command != std::string::npos && text.find_first_of(",;:", command) >= at;
+}
+
+std::string with_words(std::string text, const std::string& owner) {
+  for (const Word& word : kWords) {
+    const std::string api = (word.of_owner ? owner + "::" : "") + std::string(word.api);
+    for (size_t at = text.find(word.option); at != std::string::npos; at = text.find(word.option, at)) {
+      const bool other = word.option.back() != ' ' && goes_on(text, at + word.option.size());
+      if (!other && !is_of_command(text, at)) text.replace(at, word.option.size(), api);
+      at += std::min(word.option.size(), api.size());
+    }
+  }
+  return text;
+}
+
+}  // namespace
+
+Error in_words_of(const std::string& owner, const Error& error) {
+  Error own(error.kind(), with_words(error.message(), owner), with_words(error.hint(), owner));
+  for (const std::string& place : std::views::reverse(error.context())) own.at(with_words(place, owner));
+  return own;
+}
+
+}  // namespace vitrail
