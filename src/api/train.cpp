@@ -1,6 +1,7 @@
 // vitrail::train: a run from a config, with the callbacks of the caller as the hooks of the trainer.
 #include "vitrail/train.h"
 
+#include <atomic>
 #include <filesystem>
 #include <vector>
 
@@ -67,6 +68,28 @@ ResumeMode resume_mode(Resume resume) {
               strf("resume is %d: expected kNo, kNewest or kStrict", static_cast<int>(resume)));
 }
 
+// Returns the callback as one that tells of what it throws.
+template <typename... Args>
+std::function<void(Args...)> noting(const std::function<void(Args...)>& callback, std::atomic<bool>& threw) {
+  if (!callback) return {};
+  return [&](Args... args) {
+    try {
+      callback(args...);
+    } catch (...) {
+      threw = true;
+      throw;
+    }
+  };
+}
+
+TrainCallbacks noting(const TrainCallbacks& callbacks, std::atomic<bool>& threw) {
+  return {.on_step = noting(callbacks.on_step, threw),
+          .on_eval = noting(callbacks.on_eval, threw),
+          .on_checkpoint = noting(callbacks.on_checkpoint, threw),
+          .on_event = noting(callbacks.on_event, threw),
+          .on_note = noting(callbacks.on_note, threw)};
+}
+
 TrainResult run(const std::string& config, const TrainOptions& options, const TrainCallbacks& callbacks,
                 std::stop_token stop) {
   const auto started = std::chrono::steady_clock::now();
@@ -96,8 +119,10 @@ TrainResult run(const std::string& config, const TrainOptions& options, const Tr
 
 TrainResult train(const std::string& config, const TrainOptions& options, const TrainCallbacks& callbacks,
                   std::stop_token stop) {
-  return in_words_of_options("TrainOptions",
-                             [&] { return run(config, options, callbacks, std::move(stop)); });
+  std::atomic<bool> threw = false;
+  const TrainCallbacks noted = noting(callbacks, threw);
+  return in_words_of_options(
+      "TrainOptions", [&] { return run(config, options, noted, std::move(stop)); }, threw);
 }
 
 }  // namespace vitrail

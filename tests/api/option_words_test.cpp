@@ -48,6 +48,15 @@ TEST(OptionWords, KindMessageAndPlacesStay) {
   EXPECT_EQ(found.context(), (std::vector<std::string>{"outer of ModelOptions::threads", "inner"}));
 }
 
+TEST(OptionWords, WhatACallbackThrowsPassesAsItIs) {
+  const TempFolder root;
+  TrainCallbacks callbacks;
+  callbacks.on_step = [](const StepReport&) { throw Error(ErrorKind::kUsage, "mine: --out"); };
+  const Error found = error_of(
+      [&] { train(kSmallRun, {.folder = (root.path() / "run").string(), .threads = 1}, callbacks); });
+  EXPECT_EQ(found.message(), "mine: --out");
+}
+
 struct OfACaller : Error {
   using Error::Error;
 };
