@@ -168,6 +168,32 @@ TEST(Numerics, GoingBackDoesNotForgetTheBestResult) {
   EXPECT_EQ(progress["best_step"], best_step) << "best/ is of that step";
 }
 
+// A result whose best/ could not be written was seen all the same: patience counts from it.
+TEST(Numerics, GoingBackDoesNotForgetAResultThatWasNotWritten) {
+  const WorkFolder work;
+  TrainConfig config = doubling_config();
+  config.train.save_every = 1000;
+  config.train.patience = 2;
+  const Ran ran = train(config, work / "run", {.step = [&](const TrainStatus& status) {
+                          if (status.step == 1) write_file(work / "run/best", "in the way");
+                        }});
+  ASSERT_TRUE(ran.told("rollback", "back to step 0"));
+  ASSERT_TRUE(ran.told("write_failed", "best/ not written"));
+  EXPECT_LT(ran.outcome.best, 0);
+  double seen = -1;
+  int64_t last = 0, in_a_row = 0;
+  for (const EvalStatus& eval : ran.evals) {
+    if (eval.step <= last) in_a_row = 0;  // the run went back
+    in_a_row = *eval.top1 > seen ? 0 : in_a_row + 1;
+    seen = std::max(seen, *eval.top1);
+    last = eval.step;
+    EXPECT_EQ(in_a_row == 2, &eval == &ran.evals.back()) << eval.step;
+  }
+  EXPECT_LT(last, 140) << "or this test shows nothing";
+  const Json progress = CheckpointStore(work / "run").newest_good().value().facts["progress"];
+  EXPECT_EQ(progress["best_seen"], seen);
+}
+
 // The run goes back, is stopped and resumed: the rate stays halved and the run ends as the one that was not
 // stopped.
 TEST(Numerics, AResumedRunKeepsTheRateItWentBackTo) {
