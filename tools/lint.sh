@@ -10,7 +10,7 @@ cd "$(dirname "$0")/.."
 tool() {  # the pinned version where there is one: other versions format differently
   command -v "$1-14" || command -v "$1" || { echo "vitrail: $1 is not installed" >&2; exit 1; }
 }
-sources() { find src include tests fuzz bench examples -name '*.cpp' -o -name '*.h' | sort; }
+sources() { find src include tests fuzz bench examples -regex '.*\.\(cpp\|h\|cu\|cuh\)' | sort; }
 
 clang_format=$(tool clang-format)
 if [[ $1 == format ]]; then
@@ -33,7 +33,8 @@ esac
 failed=0
 xargs -r "$clang_format" --dry-run -Werror <<<"${styled:-$files}" || failed=1
 
-# clang-tidy knows how to compile what is in a compilation database; headers are checked with their users.
+# clang-tidy knows how to compile what is in a compilation database, which has no CUDA source; headers are checked with
+# their users.
 clang_tidy=$(tool clang-tidy)
 if [[ -z ${2:-} ]]; then
   tools/tidy_whole.py build/lint-whole --tidy "$clang_tidy" || failed=1

@@ -53,6 +53,8 @@ class Lint(unittest.TestCase):
         for name, path, text, said in [
             ("clean", "src/base/a.cpp", CLEAN, ""),
             ("style", "src/base/a.cpp", CLEAN.replace("2 * value", "2*value"), "clang-format-violations"),
+            ("style of CUDA", "src/backend/a.cu", CLEAN.replace("2 * value", "2*value"), "clang-format-violations"),
+            ("style of CUDA's headers", "src/backend/a.cuh", CLEAN.replace("2 * value", "2*value"), "clang-format-violations"),
             ("a name", "src/base/a.cpp", CLEAN.replace("twice", "Twice"), "readability-identifier-naming"),
             ("a bug", "src/base/a.cpp", inner % "int first(const int* p) {\n  return p ? 0 : *p;\n}\n", "clang-analyzer-core.NullDereference"),
             ("a layer", "src/base/a.cpp", '#include "cli/b.h"\n', "base may not include"),
