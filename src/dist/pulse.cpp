@@ -1,4 +1,4 @@
-#include "base/pulse.h"
+#include "dist/pulse.h"
 
 #include <utility>
 
