@@ -52,14 +52,7 @@ bool Team::any(bool mine) const {
 }
 
 double Team::from_leader(double mine) const {
-  if (alone()) return mine;
-  ranks_->world().run({.kind = Collective::Kind::kBroadcast,
-                       .dtype = DType::kF64,
-                       .in = nullptr,
-                       .out = &mine,
-                       .counts = {1},
-                       .peer = 0});
-  return mine;
+  return alone() ? mine : from_first(ranks_->world(), mine);
 }
 
 void Team::wait() const {
