@@ -24,7 +24,7 @@ class Scatterer {
       else
         result_.nodes.push_back(node);
     }
-    for (const Flight& flight : flights_) land(flight);
+    for (const Flight& flight : flights_) complete(flight);
     result_.validate();
   }
 
@@ -89,14 +89,14 @@ class Scatterer {
                                                                  std::move(counts), piece, false, true}),
                {joined}, bucket.name + ".reduce_scatter", after);
     if (!flights_.empty()) {
-      land(flights_.back());
+      complete(flights_.back());
       flights_.pop_back();
     }
     flights_.push_back({&bucket, joined, mine, &after});
   }
 
   // Waits for the sum and adds this rank's piece to what it keeps.
-  void land(const Flight& flight) {
+  void complete(const Flight& flight) {
     const Bucket& bucket = *flight.bucket;
     append(std::make_shared<WaitOp>(), {flight.joined, flight.piece}, bucket.name + ".wait", *flight.after);
     Value kept = bucket_value(bucket);

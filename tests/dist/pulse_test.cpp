@@ -34,13 +34,13 @@ TEST(PulseFacts, KeepsWhatARankDoes) {
   EXPECT_EQ(pulse.events(since).size(), 5u);
   EXPECT_EQ(since, 5u);
   pulse.note("a word");
-  pulse.bring_news("news");
+  pulse.add_log_event("news");
   const auto events = pulse.events(since);
   ASSERT_EQ(events.size(), 2u);
   EXPECT_EQ(events[0].text, "a word");
   EXPECT_EQ(events[0].step, 7);
-  EXPECT_EQ(pulse.take_news(), std::vector<std::string>{"news"});
-  EXPECT_TRUE(pulse.take_news().empty());
+  EXPECT_EQ(pulse.take_log_events(), std::vector<std::string>{"news"});
+  EXPECT_TRUE(pulse.take_log_events().empty());
   for (int i = 0; i < 100; ++i) pulse.note(std::to_string(i));
   uint64_t from_start = 0;
   const auto last = pulse.events(from_start);
