@@ -49,20 +49,15 @@ class Scatterer {
   }
 
   ValueId append(OpPtr op, std::vector<ValueId> ins, const std::string& name, const Node& after) {
-    Node node{.op = std::move(op),
-              .ins = std::move(ins),
-              .outs = {},
-              .name = name,
-              .phase = Phase::kBackward,
-              .block = after.block,
-              .part = after.part,
-              .where = after.where};
-    for (TensorDesc& desc : node.op->infer(result_.descs(node.ins))) {
-      node.outs.push_back(static_cast<ValueId>(result_.values.size()));
-      result_.values.push_back({name, std::move(desc), ValueKind::kComputed});
-    }
-    result_.nodes.push_back(std::move(node));
-    return result_.nodes.back().outs.empty() ? -1 : result_.nodes.back().outs[0];
+    const std::vector<ValueId> outs = result_.append({.op = std::move(op),
+                                                      .ins = std::move(ins),
+                                                      .outs = {},
+                                                      .name = name,
+                                                      .phase = Phase::kBackward,
+                                                      .block = after.block,
+                                                      .part = after.part,
+                                                      .where = after.where});
+    return outs.empty() ? -1 : outs[0];
   }
 
   void launch(const Bucket& bucket, const Collected& collected, const Node& after) {
