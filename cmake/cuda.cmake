@@ -6,7 +6,8 @@ set(VITRAIL_CUDA_ARCHITECTURES 90a-real CACHE STRING "GPUs to build for; the pre
 # Program and plugin each carry a hash of the headers they agree on: one made from others is refused.
 file(GLOB cuda_agreement CONFIGURE_DEPENDS ${CMAKE_SOURCE_DIR}/src/backend/cuda/api/*.h)
 list(APPEND cuda_agreement ${CMAKE_SOURCE_DIR}/src/tensor/dtype.h ${CMAKE_SOURCE_DIR}/src/base/error.h
-  ${CMAKE_SOURCE_DIR}/include/vitrail/error.h ${CMAKE_SOURCE_DIR}/src/image/image_recipe.h)
+  ${CMAKE_SOURCE_DIR}/include/vitrail/error.h ${CMAKE_SOURCE_DIR}/src/image/image_recipe.h
+  ${CMAKE_SOURCE_DIR}/src/ops/act_kind.h)
 set_property(DIRECTORY APPEND PROPERTY CMAKE_CONFIGURE_DEPENDS ${cuda_agreement})
 set(cuda_hashes)
 foreach(header ${cuda_agreement})

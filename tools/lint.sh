@@ -3,14 +3,14 @@
 # tools/lint.sh check                the gate: style, clang-tidy, own checks (needs `cmake --preset lint-whole`)
 # tools/lint.sh check --changed      of files not committed yet (needs `cmake --preset lint`, as the next)
 # tools/lint.sh check --since REF    style of every file; clang-tidy of at most 12 that changed since REF, evenly chosen;
-#                                    subjects of the commits since REF
+#                                    subjects of the commits since REF, merged ones included
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
 tool() {  # the pinned version where there is one: other versions format differently
   command -v "$1-14" || command -v "$1" || { echo "vitrail: $1 is not installed" >&2; exit 1; }
 }
-sources() { find src include tests fuzz bench examples -name '*.cpp' -o -name '*.h' | sort; }
+sources() { find src include tests fuzz bench examples -regex '.*\.\(cpp\|h\|cu\|cuh\)' | sort; }
 
 clang_format=$(tool clang-format)
 if [[ $1 == format ]]; then
@@ -33,7 +33,8 @@ esac
 failed=0
 xargs -r "$clang_format" --dry-run -Werror <<<"${styled:-$files}" || failed=1
 
-# clang-tidy knows how to compile what is in a compilation database; headers are checked with their users.
+# clang-tidy knows how to compile what is in a compilation database, which has no CUDA source; headers are checked with
+# their users.
 clang_tidy=$(tool clang-tidy)
 if [[ -z ${2:-} ]]; then
   tools/tidy_whole.py build/lint-whole --tidy "$clang_tidy" || failed=1
@@ -51,7 +52,7 @@ for e in json.load(open(sys.argv[1])): print(os.path.relpath(e["file"]))' build/
 fi
 
 if [[ ${2:-} == --since ]]; then
-  long=$(git log --first-parent --format=%s "$3..HEAD" | awk 'length >= 72')
+  long=$(git log --format=%s "$3..HEAD" | awk 'length >= 72')
   if [[ -n $long ]]; then
     printf 'vitrail: a commit subject has fewer than 72 characters, not as in:\n%s\n' "$long" >&2
     failed=1

@@ -211,10 +211,6 @@ std::vector<double> Engine::output_f64(const std::string& name) const {
   return values;
 }
 
-Shape Engine::output_shape(const std::string& name) const {
-  return parts_->executor.output(name).shape();
-}
-
 bool Engine::has_output(const std::string& name) const {
   const std::vector<Output>& outputs = parts_->plan.program.outputs;
   return std::any_of(outputs.begin(), outputs.end(), [&](const Output& out) { return out.name == name; });

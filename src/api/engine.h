@@ -109,7 +109,6 @@ class Engine {
   // "features", "probs", "embed", "blocks.3", "blocks.3.attention"...
   std::vector<float> output(const std::string& name) const;
   std::vector<double> output_f64(const std::string& name) const;
-  Shape output_shape(const std::string& name) const;
   bool has_output(const std::string& name) const;
 
   void reset_times();

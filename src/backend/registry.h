@@ -57,6 +57,7 @@ struct TunedTables {
   // The kernels of GEMMs of given sizes that are measured for it, with any instruction set and number of
   // threads; null: those of a program are, on the device as it is.
   const std::vector<OpKernels>& (*of_sizes)();
+  bool by_isa;  // each row holds for one instruction set and number of threads; otherwise for the device
   // Its rows name kernels of this program, so that they hold for one version of it alone; otherwise
   // algorithms of a library, by number.
   bool of_one_version;

@@ -97,6 +97,11 @@ void check_json(const FieldSpec& spec, const Json& value, const std::string& pla
   }
 }
 
+void require_in_range(const char* key, int64_t value, int64_t least, int64_t most) {
+  VT_REQUIRE(value >= least && value <= most, ErrorKind::kConfig, "%s is %lld: expected %lld..%lld", key,
+             static_cast<long long>(value), static_cast<long long>(least), static_cast<long long>(most));
+}
+
 std::vector<std::string> texts_of(const Json& value) {
   std::vector<std::string> texts;
   for (const Json& one : value.is_array() ? value : Json::array({value})) texts.push_back(shown_value(one));

@@ -93,6 +93,9 @@ std::string field_advice(const FieldSpec& spec);
 // written: "run.json: optim.lr".
 void check_json(const FieldSpec& spec, const Json& value, const std::string& place);
 
+// Throws Error(kConfig) unless a value, which `key` names, lies in a range.
+void require_in_range(const char* key, int64_t value, int64_t least, int64_t most);
+
 // A list of texts, or one; a number stands for its digits.
 std::vector<std::string> texts_of(const Json& value);
 

@@ -13,13 +13,9 @@ constexpr std::pair<std::string_view, std::string_view> kFlags[] = {{"train.dtyp
                                                                     {"train.micro_batch", "batch"},
                                                                     {"optim.name", "optimizer"}};
 
-bool by_flag(const Options& options, std::string_view name) {
-  return options.declared(name) && options.given(name) && options.origin(name) > Origin::kConfig;
-}
-
 // Whether --mesh dp=2,zero=1 speaks of "mesh.zero".
 bool in_mesh(const Options& options, std::string_view key) {
-  if (!by_flag(options, "mesh") || !key.starts_with("mesh.")) return false;
+  if (!options.given_beyond("mesh", Origin::kConfig) || !key.starts_with("mesh.")) return false;
   for (const std::string_view part : split(options.text("mesh"), ','))
     if (part.substr(0, part.find('=')) == key.substr(5)) return true;
   return false;
@@ -27,13 +23,10 @@ bool in_mesh(const Options& options, std::string_view key) {
 
 GivenBy giver(const Options& options, const std::string& key) {
   for (const auto& [setting, flag] : kFlags)
-    if (key == setting && by_flag(options, flag)) return GivenBy::kCommand;
+    if (key == setting && options.given_beyond(flag, Origin::kConfig)) return GivenBy::kCommand;
   if (in_mesh(options, key)) return GivenBy::kCommand;
-  if (!options.declared(key) || !options.given(key)) return GivenBy::kDefault;
-  const Origin origin = options.origin(key);
-  return origin > Origin::kConfig    ? GivenBy::kCommand
-         : origin == Origin::kConfig ? GivenBy::kConfig
-                                     : GivenBy::kDefault;
+  if (options.given_beyond(key, Origin::kConfig)) return GivenBy::kCommand;
+  return options.given_beyond(key, Origin::kDefault) ? GivenBy::kConfig : GivenBy::kDefault;
 }
 
 }  // namespace

@@ -16,14 +16,14 @@ Progress::~Progress() {
 }
 
 double Progress::seconds() const {
-  return std::chrono::duration<double>(Clock::now() - start_).count();
+  return seconds_since(start_);
 }
 
 void Progress::advance(int64_t steps, std::string note) {
   state_.done += steps;
   state_.note = std::move(note);
   if (finished_) return;
-  const double since = std::chrono::duration<double>(Clock::now() - shown_).count();
+  const double since = seconds_since(shown_);
   if (since < (bar_ ? kBarEvery : kLineEvery)) return;
   state_.seconds = seconds();
   shown_ = Clock::now();

@@ -2,10 +2,10 @@
 // seconds elsewhere, nothing with --quiet or for a command that ends at once. Writes to stderr only.
 #pragma once
 
-#include <chrono>
 #include <cstdint>
 #include <string>
 
+#include "base/timing.h"
 #include "cli/console.h"
 #include "telemetry/progress_text.h"
 
@@ -26,7 +26,6 @@ class Progress {
   double seconds() const;
 
  private:
-  using Clock = std::chrono::steady_clock;
   void show();
 
   Console& console_;

@@ -16,7 +16,7 @@ namespace vitrail::cli {
 namespace {
 
 bool was_given(const Options& options, std::string_view name) {
-  return options.declared(name) && options.given(name) && options.origin(name) > Origin::kDefault;
+  return options.given_beyond(name, Origin::kDefault);
 }
 
 // Applies --model: the architecture of a file, or one by name. The default model is used only where no other

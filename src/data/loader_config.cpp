@@ -1,15 +1,11 @@
 #include "data/loader_config.h"
 
 #include "base/error.h"
+#include "base/fields.h"
 #include "data/sample_source.h"
 
 namespace vitrail {
 namespace {
-
-void require(const char* key, int64_t value, int64_t low, int64_t high) {
-  VT_REQUIRE(value >= low && value <= high, ErrorKind::kConfig, "%s is %lld: expected %lld..%lld", key,
-             static_cast<long long>(value), static_cast<long long>(low), static_cast<long long>(high));
-}
 
 // Returns the largest group not above the wanted one that divides the batch; 0 when there is none.
 int64_t fitting_group(int64_t batch, int64_t wanted) {
@@ -32,7 +28,7 @@ void check_mix_group(const LoaderSettings& s) {
 void check_training(const LoaderSettings& s, const Dataset& dataset) {
   validate(s.augment);
   check_mix_group(s);
-  require("accumulation", s.accumulation, 1, 1 << 20);
+  require_in_range("accumulation", s.accumulation, 1, 1 << 20);
   VT_REQUIRE(s.smoothing >= 0 && s.smoothing < 1, ErrorKind::kConfig,
              "label smoothing is %g: expected 0 or more and less than 1", s.smoothing);
   VT_REQUIRE(!(s.loader.class_weights && dataset.multi_label()), ErrorKind::kConfig,
@@ -42,21 +38,21 @@ void check_training(const LoaderSettings& s, const Dataset& dataset) {
 }  // namespace
 
 void validate(const LoaderConfig& config) {
-  require("loader.workers", config.workers, 0, 1024);
-  require("loader.prefetch", config.prefetch, 1, 64);
+  require_in_range("loader.workers", config.workers, 0, 1024);
+  require_in_range("loader.prefetch", config.prefetch, 1, 64);
   VT_REQUIRE(config.max_bad_fraction >= 0 && config.max_bad_fraction <= 1, ErrorKind::kConfig,
              "loader.max_bad_fraction is %g: expected 0..1", config.max_bad_fraction);
 }
 
 void validate(const LoaderSettings& s, const Dataset& dataset, Purpose purpose) {
   validate(s.loader);
-  require("the micro-batch", s.micro_batch, 1, 1 << 20);
-  require("the samples a worker takes", s.chunk, 1, 1 << 20);
-  require("the number of classes", s.classes, 1, 1 << 24);
-  require("the image's height", s.preprocess.height, 1, 65536);
-  require("the image's width", s.preprocess.width, 1, 65536);
-  require("the micro-batch of all ranks", s.all_rows(), s.micro_batch, 1 << 20);
-  require("the first row of this rank", s.first_row, 0, s.all_rows() - s.micro_batch);
+  require_in_range("the micro-batch", s.micro_batch, 1, 1 << 20);
+  require_in_range("the samples a worker takes", s.chunk, 1, 1 << 20);
+  require_in_range("the number of classes", s.classes, 1, 1 << 24);
+  require_in_range("the image's height", s.preprocess.height, 1, 65536);
+  require_in_range("the image's width", s.preprocess.width, 1, 65536);
+  require_in_range("the micro-batch of all ranks", s.all_rows(), s.micro_batch, 1 << 20);
+  require_in_range("the first row of this rank", s.first_row, 0, s.all_rows() - s.micro_batch);
   VT_REQUIRE(s.channels == 1 || s.channels == 3, ErrorKind::kConfig,
              "the model takes %lld channels: an image can fill 1 (grey) or 3 (RGB)",
              static_cast<long long>(s.channels));

@@ -70,11 +70,8 @@ std::vector<ValueId> Builder::add_all(OpPtr op, std::vector<ValueId> ins, const 
             .part = part_,
             .step = name.step.value_or(step_),
             .where = name.where};
-  auto outs = with_context(node.name, [&] { return node.op->infer(program_.descs(node.ins)); });
-  for (TensorDesc& desc : outs)
-    node.outs.push_back(new_value({.name = node.name, .desc = std::move(desc), .step = node.step}));
-  program_.nodes.push_back(std::move(node));
-  return program_.nodes.back().outs;
+  const std::string place = node.name;
+  return with_context(place, [&] { return program_.append(std::move(node)); });
 }
 
 ValueId Builder::add(OpPtr op, std::vector<ValueId> ins, const NodeName& name) {

@@ -1,8 +1,19 @@
 #include "graph/program.h"
 
 #include <algorithm>
+#include <utility>
 
 namespace vitrail {
+
+std::vector<ValueId> Program::append(Node node) {
+  VT_CHECK(node.outs.empty(), "%s has outputs before it is appended", node.name.c_str());
+  for (TensorDesc& desc : node.op->infer(descs(node.ins))) {
+    node.outs.push_back(static_cast<ValueId>(values.size()));
+    values.push_back({.name = node.name, .desc = std::move(desc), .step = node.step});
+  }
+  nodes.push_back(std::move(node));
+  return nodes.back().outs;
+}
 
 std::vector<TensorDesc> Program::descs(const std::vector<ValueId>& ids) const {
   std::vector<TensorDesc> result;

@@ -101,6 +101,10 @@ class Program {
   std::vector<Node> nodes;
   std::vector<Output> outputs;
 
+  // Appends a node and its outputs, the values that its op infers from the inputs: of the node's name and
+  // step. Returns them.
+  std::vector<ValueId> append(Node node);
+
   std::vector<TensorDesc> descs(const std::vector<ValueId>& ids) const;
   ValueId output(std::string_view name) const;  // throws if there is none
   bool is_output(ValueId id) const;

@@ -55,7 +55,7 @@ std::optional<KernelTable::Row> row_from(const Json& json, const TunedDevice& de
   }
   row.key.threads = 0;
   row.key.level = device.compute;
-  if (device.tables().of_sizes && !read_processor(json, row.key)) return std::nullopt;
+  if (device.tables().by_isa && !read_processor(json, row.key)) return std::nullopt;
   return row;
 }
 
@@ -174,7 +174,7 @@ void write_kernels(const std::string& path, const KernelTable& table, const Tune
                        {"rows", ordered_json::array()}};
   for (const auto& [key, kernels] : table.rows()) {
     ordered_json row = {{"op", key.op}};
-    if (device.tables().of_sizes) {
+    if (device.tables().by_isa) {
       row["isa"] = isa_name(key.level);
       row["threads"] = key.threads;
     }

@@ -6,8 +6,8 @@
 #include <string>
 #include <vector>
 
-#include "base/act_kind.h"
 #include "base/enum_names.h"
+#include "ops/act_kind.h"
 
 namespace vitrail {
 

@@ -1,8 +1,8 @@
 // An activation other than the gelu, elementwise: relu, silu and their like.
 #pragma once
 
-#include "base/act_kind.h"
 #include "graph/op.h"
+#include "ops/act_kind.h"
 
 namespace vitrail {
 

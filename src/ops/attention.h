@@ -4,6 +4,8 @@
 // H E]. AttentionProbsOp returns the softmax weights [B H N M] of packed qkv, for explanations.
 #pragma once
 
+#include <type_traits>
+
 #include "graph/op.h"
 
 namespace vitrail {
@@ -78,5 +80,14 @@ class AttentionGradOp : public Op {
  private:
   QueryScope queries_;
 };
+
+// Whether an op with so many inputs is attention, or its gradient, of packed tokens that are all queries.
+template <typename Attention>
+bool is_packed(const Op& op, size_t inputs) {
+  static_assert(std::is_same_v<Attention, AttentionOp> || std::is_same_v<Attention, AttentionGradOp>);
+  const auto* attention = dynamic_cast<const Attention*>(&op);
+  const size_t packed = std::is_same_v<Attention, AttentionOp> ? 1 : 2;  // qkv; the gradient has dout, too
+  return attention && attention->queries() == QueryScope::kAllTokens && inputs == packed;
+}
 
 }  // namespace vitrail

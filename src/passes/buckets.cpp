@@ -183,14 +183,12 @@ class Reducer {
   }
 
   void append(OpPtr op, ValueId id, const std::string& suffix, const Node& after) {
-    result_.nodes.push_back({.op = std::move(op),
-                             .ins = {id},
-                             .outs = {},
-                             .name = result_.values[id].name + suffix,
-                             .phase = Phase::kBackward,
-                             .block = -1,
-                             .part = ModelPart::kNone,
-                             .where = after.where});
+    result_.append({.op = std::move(op),
+                    .ins = {id},
+                    .outs = {},
+                    .name = result_.values[id].name + suffix,
+                    .phase = Phase::kBackward,
+                    .where = after.where});
   }
 
   const Mesh& mesh_;

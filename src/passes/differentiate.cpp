@@ -65,21 +65,15 @@ class Differentiator : public GradRecorder {
 
  private:
   std::vector<ValueId> append(OpPtr op, std::vector<ValueId> ins, std::string name) {
-    Node node{.op = std::move(op),
-              .ins = std::move(ins),
-              .outs = {},
-              .name = std::move(name),
-              .phase = Phase::kBackward,
-              .block = node_->block,
-              .part = node_->part,
-              .step = node_->step,
-              .where = node_->where};
-    for (TensorDesc& out : node.op->infer(program_.descs(node.ins))) {
-      node.outs.push_back(static_cast<ValueId>(program_.values.size()));
-      program_.values.push_back({.name = node.name, .desc = std::move(out), .step = node.step});
-    }
-    program_.nodes.push_back(std::move(node));
-    return program_.nodes.back().outs;
+    return program_.append({.op = std::move(op),
+                            .ins = std::move(ins),
+                            .outs = {},
+                            .name = std::move(name),
+                            .phase = Phase::kBackward,
+                            .block = node_->block,
+                            .part = node_->part,
+                            .step = node_->step,
+                            .where = node_->where});
   }
 
   void sum_up(ValueId parameter, ValueId gradient) {

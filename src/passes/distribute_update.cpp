@@ -230,11 +230,11 @@ class UpdateDistributor {
   }
 
   void append(OpPtr op, ValueId id, const char* suffix) {
-    result_.nodes.push_back({.op = std::move(op),
-                             .ins = {id},
-                             .outs = {},
-                             .name = result_.values[id].name + suffix,
-                             .phase = Phase::kUpdate});
+    result_.append({.op = std::move(op),
+                    .ins = {id},
+                    .outs = {},
+                    .name = result_.values[id].name + suffix,
+                    .phase = Phase::kUpdate});
   }
 
   const Distribution& how_;

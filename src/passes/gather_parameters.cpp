@@ -95,16 +95,18 @@ class Gatherer {
     return static_cast<ValueId>(result_.values.size()) - 1;
   }
 
-  Node node_for(const Use& use, OpPtr op, const std::string& name) const {
+  // Appends a node that belongs to the first reader of a group; returns its output, if it has one.
+  ValueId append(const Use& use, OpPtr op, std::vector<ValueId> ins, std::string name) {
     const Node& reader = source_.nodes[use.first];
-    return {.op = std::move(op),
-            .ins = {},
-            .outs = {},
-            .name = name,
-            .phase = use.phase,
-            .block = reader.block,
-            .part = reader.part,
-            .where = reader.where};
+    const std::vector<ValueId> outs = result_.append({.op = std::move(op),
+                                                      .ins = std::move(ins),
+                                                      .outs = {},
+                                                      .name = std::move(name),
+                                                      .phase = use.phase,
+                                                      .block = reader.block,
+                                                      .part = reader.part,
+                                                      .where = reader.where});
+    return outs.empty() ? -1 : outs[0];
   }
 
   std::string name_of(const Use& use, const char* what) const {
@@ -113,17 +115,11 @@ class Gatherer {
 
   void upload(Use& use) {
     use.on_host = add_value(group_value(*use.group, rank_));
-    Node node = node_for(use, std::make_shared<UploadOp>(), name_of(use, ".upload"));
-    use.piece = add_value({node.name, result_.values[use.on_host].desc, ValueKind::kComputed});
-    node.ins = {use.on_host};
-    node.outs = {use.piece};
-    result_.nodes.push_back(std::move(node));
+    use.piece = append(use, std::make_shared<UploadOp>(), {use.on_host}, name_of(use, ".upload"));
   }
 
   void await(const Use& use, ValueId from, ValueId to, const char* what) {
-    Node wait = node_for(use, std::make_shared<WaitOp>(), name_of(use, what));
-    wait.ins = {from, to};
-    result_.nodes.push_back(std::move(wait));
+    append(use, std::make_shared<WaitOp>(), {from, to}, name_of(use, what));
   }
 
   void start(Use& use) {
@@ -134,28 +130,18 @@ class Gatherer {
     use.gathered = use.piece;
     if (!plan_.shared()) return;
     const TensorDesc whole{use.group->dtype, {{kFlat, use.group->elems}}};
-    Node node =
-        node_for(use,
-                 std::make_shared<CollectiveOp>(CollectiveOp::Form{
-                     CollectiveKind::kAllGather, Axis::kData, use.group->piece_counts(), whole, false, true}),
-                 name_of(use, ".all_gather"));
-    use.gathered = add_value({node.name, whole, ValueKind::kComputed});
-    node.ins = {use.piece};
-    node.outs = {use.gathered};
-    result_.nodes.push_back(std::move(node));
+    use.gathered =
+        append(use,
+               std::make_shared<CollectiveOp>(CollectiveOp::Form{
+                   CollectiveKind::kAllGather, Axis::kData, use.group->piece_counts(), whole, false, true}),
+               {use.piece}, name_of(use, ".all_gather"));
   }
 
   void finish(const Use& use) {
     if (plan_.shared()) await(use, use.piece, use.gathered, ".wait");
-    for (const auto& [id, member] : use.read) {
-      const TensorDesc& desc = source_.values[id].desc;
-      Node view = node_for(use, std::make_shared<ViewOp>(member->offset, member->desc.shape),
-                           name_of(use, ("." + member->name).c_str()));
-      view.ins = {use.gathered};
-      view.outs = {add_value({view.name, {desc.dtype, member->desc.shape}, ValueKind::kComputed})};
-      views_[{id, use.phase}] = view.outs[0];
-      result_.nodes.push_back(std::move(view));
-    }
+    for (const auto& [id, member] : use.read)
+      views_[{id, use.phase}] = append(use, std::make_shared<ViewOp>(member->offset, member->desc.shape),
+                                       {use.gathered}, name_of(use, ("." + member->name).c_str()));
   }
 
   const Program& source_;

@@ -10,16 +10,10 @@ namespace vitrail {
 
 namespace {
 
-// Whether a node is the gradient of attention among packed tokens that are all queries.
-bool is_packed_attention(const Node& node) {
-  const auto* op = dynamic_cast<const AttentionGradOp*>(node.op.get());
-  return op && op->queries() == QueryScope::kAllTokens && node.ins.size() == 2;
-}
-
 // Returns the op that also computes the row sums of its first output; null when there is none.
 OpPtr with_row_sums(const Node& node, DescSpan ins, const KernelRule& has_kernel) {
   const Op& op = *node.op;
-  if (is_packed_attention(node) && has_kernel && has_kernel(AttentionBiasGradOp(), ins))
+  if (is_packed<AttentionGradOp>(op, ins.size()) && has_kernel && has_kernel(AttentionBiasGradOp(), ins))
     return std::make_shared<AttentionBiasGradOp>();
   if (const auto* gelu = dynamic_cast<const GeluGradOp*>(&op); gelu && !gelu->row_sums())
     return std::make_shared<GeluGradOp>(gelu->tanh_form(), true);

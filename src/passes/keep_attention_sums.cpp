@@ -10,13 +10,6 @@ namespace vitrail {
 
 namespace {
 
-// Whether a node is attention, or its gradient, of packed tokens that are all queries.
-template <typename Attention>
-bool is_packed(const Node& node, size_t inputs) {
-  const auto* op = dynamic_cast<const Attention*>(node.op.get());
-  return op && op->queries() == QueryScope::kAllTokens && node.ins.size() == inputs;
-}
-
 class SumKeeper {
  public:
   SumKeeper(Program& program, const KernelRule& has_kernel) : program_(program), has_kernel_(has_kernel) {
@@ -27,8 +20,8 @@ class SumKeeper {
   void run() {
     for (size_t i = 0; i < program_.nodes.size(); ++i) {
       const Node& node = program_.nodes[i];
-      if (is_packed<AttentionOp>(node, 1)) forward_[node.ins[0]] = i;
-      if (!is_packed<AttentionGradOp>(node, 2)) continue;
+      if (is_packed<AttentionOp>(*node.op, node.ins.size())) forward_[node.ins[0]] = i;
+      if (!is_packed<AttentionGradOp>(*node.op, node.ins.size())) continue;
       if (const auto found = forward_.find(node.ins[0]); found != forward_.end())
         join(program_.nodes[found->second], program_.nodes[i]);
     }

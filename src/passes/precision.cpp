@@ -92,19 +92,17 @@ class Lowering {
     if (desc(id).dtype == dtype || !is_float(desc(id).dtype)) return id;
     const auto [found, fresh] = casts_.try_emplace({id, dtype}, -1);
     if (!fresh) return found->second;
-    Node cast{.op = std::make_shared<CastOp>(dtype),
-              .ins = {id},
-              .outs = {static_cast<ValueId>(out_program().values.size())},
-              .name = out_program().values[id].name + "." + to_string(dtype),
-              .phase = node ? node->phase : Phase::kForward,
-              .block = node ? node->block : -1,
-              .part = node ? node->part : ModelPart::kNone,
-              .step = step_between(out_program().values[id], node ? node->step : ModelStep::kNone),
-              .where = node ? node->where : SourceLine{}};
-    out_program().values.push_back({.name = cast.name, .desc = {dtype, desc(id).shape}, .step = cast.step});
-    found->second = cast.outs[0];
-    out_program().nodes.push_back(std::move(cast));
-    return found->second;
+    const std::vector<ValueId> cast = out_program().append(
+        {.op = std::make_shared<CastOp>(dtype),
+         .ins = {id},
+         .outs = {},
+         .name = out_program().values[id].name + "." + to_string(dtype),
+         .phase = node ? node->phase : Phase::kForward,
+         .block = node ? node->block : -1,
+         .part = node ? node->part : ModelPart::kNone,
+         .step = step_between(out_program().values[id], node ? node->step : ModelStep::kNone),
+         .where = node ? node->where : SourceLine{}});
+    return found->second = cast.front();
   }
 
   const Program& source_;

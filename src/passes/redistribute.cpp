@@ -69,20 +69,20 @@ std::string DistributedValues::unique_name(const std::string& name) {
 
 ValueId DistributedValues::append(OpPtr op, ValueId in, const char* suffix, const Layout& layout,
                                   const Node& reader) {
-  Node node{.op = std::move(op),
-            .ins = {in},
-            .outs = {},
-            .name = unique_name(program_.values[in].name + "." + suffix),
-            .phase = reader.phase,
-            .block = reader.block,
-            .part = reader.part,
-            .step = step_between(program_.values[in], reader.step),
-            .where = reader.where};
-  const TensorDesc desc = node.op->infer(program_.descs(node.ins))[0];
   whole_.push_back(whole_[static_cast<size_t>(in)]);
-  node.outs.push_back(add_value({.name = node.name, .desc = desc, .step = node.step}, layout, reader.block));
-  program_.nodes.push_back(std::move(node));
-  return program_.nodes.back().outs[0];
+  layouts_.push_back(layout);
+  blocks_.push_back(reader.block);
+  return program_
+      .append({.op = std::move(op),
+               .ins = {in},
+               .outs = {},
+               .name = unique_name(program_.values[in].name + "." + suffix),
+               .phase = reader.phase,
+               .block = reader.block,
+               .part = reader.part,
+               .step = step_between(program_.values[in], reader.step),
+               .where = reader.where})
+      .front();
 }
 
 ValueId DistributedValues::append_collective(CollectiveOp::Form form, ValueId in, const Layout& layout,

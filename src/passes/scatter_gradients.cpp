@@ -24,7 +24,7 @@ class Scatterer {
       else
         result_.nodes.push_back(node);
     }
-    for (const Flight& flight : flights_) land(flight);
+    for (const Flight& flight : flights_) complete(flight);
     result_.validate();
   }
 
@@ -49,20 +49,15 @@ class Scatterer {
   }
 
   ValueId append(OpPtr op, std::vector<ValueId> ins, const std::string& name, const Node& after) {
-    Node node{.op = std::move(op),
-              .ins = std::move(ins),
-              .outs = {},
-              .name = name,
-              .phase = Phase::kBackward,
-              .block = after.block,
-              .part = after.part,
-              .where = after.where};
-    for (TensorDesc& desc : node.op->infer(result_.descs(node.ins))) {
-      node.outs.push_back(static_cast<ValueId>(result_.values.size()));
-      result_.values.push_back({name, std::move(desc), ValueKind::kComputed});
-    }
-    result_.nodes.push_back(std::move(node));
-    return result_.nodes.back().outs.empty() ? -1 : result_.nodes.back().outs[0];
+    const std::vector<ValueId> outs = result_.append({.op = std::move(op),
+                                                      .ins = std::move(ins),
+                                                      .outs = {},
+                                                      .name = name,
+                                                      .phase = Phase::kBackward,
+                                                      .block = after.block,
+                                                      .part = after.part,
+                                                      .where = after.where});
+    return outs.empty() ? -1 : outs[0];
   }
 
   void launch(const Bucket& bucket, const Collected& collected, const Node& after) {
@@ -89,14 +84,14 @@ class Scatterer {
                                                                  std::move(counts), piece, false, true}),
                {joined}, bucket.name + ".reduce_scatter", after);
     if (!flights_.empty()) {
-      land(flights_.back());
+      complete(flights_.back());
       flights_.pop_back();
     }
     flights_.push_back({&bucket, joined, mine, &after});
   }
 
   // Waits for the sum and adds this rank's piece to what it keeps.
-  void land(const Flight& flight) {
+  void complete(const Flight& flight) {
     const Bucket& bucket = *flight.bucket;
     append(std::make_shared<WaitOp>(), {flight.joined, flight.piece}, bucket.name + ".wait", *flight.after);
     Value kept = bucket_value(bucket);

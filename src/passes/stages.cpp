@@ -165,23 +165,22 @@ class StageCutter {
   }
 
   ValueId receive(const Value& value, int peer, int channel, Phase phase) {
-    Value arrived{value.name + ".receive", value.desc, ValueKind::kComputed};
-    Node node{.op = pair_op(CollectiveKind::kReceive, value.desc, peer, channel),
-              .ins = {},
-              .outs = {add_value(arrived)},
-              .name = arrived.name,
-              .phase = phase};
-    result_.nodes.push_back(std::move(node));
-    return result_.nodes.back().outs[0];
+    return result_
+        .append({.op = pair_op(CollectiveKind::kReceive, value.desc, peer, channel),
+                 .ins = {},
+                 .outs = {},
+                 .name = value.name + ".receive",
+                 .phase = phase})
+        .front();
   }
 
   void send(ValueId id, int peer, int channel, Phase phase) {
     const Value& value = result_.values[id];
-    result_.nodes.push_back({.op = pair_op(CollectiveKind::kSend, value.desc, peer, channel),
-                             .ins = {id},
-                             .outs = {},
-                             .name = value.name + ".send",
-                             .phase = phase});
+    result_.append({.op = pair_op(CollectiveKind::kSend, value.desc, peer, channel),
+                    .ins = {id},
+                    .outs = {},
+                    .name = value.name + ".send",
+                    .phase = phase});
     sent_.push_back(id);
   }
 
@@ -198,11 +197,11 @@ class StageCutter {
     add_wait(id, phase);
   }
   void add_wait(ValueId id, Phase phase) {
-    result_.nodes.push_back({.op = std::make_shared<WaitOp>(),
-                             .ins = {id},
-                             .outs = {},
-                             .name = result_.values[id].name + ".sent",
-                             .phase = phase});
+    result_.append({.op = std::make_shared<WaitOp>(),
+                    .ins = {id},
+                    .outs = {},
+                    .name = result_.values[id].name + ".sent",
+                    .phase = phase});
   }
 
   // The outputs of a batch are on the last stage and go back from stage to stage.

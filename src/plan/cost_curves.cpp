@@ -104,7 +104,7 @@ bool attends(std::string_view kind) {
 
 double seconds_among(const std::vector<const CostCurve*>& curves, const NodeSize& size,
                      const Roofline& roofline) {
-  const bool is_attention = attends(heart_of(curves.front()->kind));
+  const bool is_attention = attends(main_kind(curves.front()->kind));
   const auto wanted = place_of(size, is_attention);
   std::vector<Neighbour> near;
   for (const CostCurve* curve : curves)
@@ -122,7 +122,7 @@ using Alike = bool (*)(const CostCurve& a, const CostCurve& b);
 constexpr Alike kAlike[] = {
     [](const CostCurve& a, const CostCurve& b) { return a.kind == b.kind && a.kernel == b.kernel; },
     [](const CostCurve& a, const CostCurve& b) { return a.kind == b.kind; },
-    [](const CostCurve& a, const CostCurve& b) { return heart_of(a.kind) == heart_of(b.kind); }};
+    [](const CostCurve& a, const CostCurve& b) { return main_kind(a.kind) == main_kind(b.kind); }};
 }  // namespace
 
 bool CostCurve::operator<(const CostCurve& other) const {
@@ -173,12 +173,12 @@ std::optional<double> CostCurves::seconds(const CostCurve& of, const NodeSize& s
   return std::nullopt;
 }
 
-std::string heart_of(const std::string& kind) {
+std::string main_kind(const std::string& kind) {
   const std::vector<std::string_view> members = FusedOp::kinds_in(kind);
-  for (const std::string_view heart :
+  for (const std::string_view candidate :
        {AttentionGradOp::kKind, AttentionOp::kKind, LinearDwOp::kKind, LinearDxOp::kKind, LinearOp::kKind,
         PatchEmbedDwOp::kKind, PatchEmbedOp::kKind})
-    if (std::find(members.begin(), members.end(), heart) != members.end()) return std::string(heart);
+    if (std::find(members.begin(), members.end(), candidate) != members.end()) return std::string(candidate);
   return std::string(members.front());
 }
 

@@ -55,7 +55,7 @@ class CostCurves {
   std::vector<CostCurve> curves_;  // in order
 };
 
-// Returns what a kind is at heart: "linear" of "layernorm+linear+bias".
-std::string heart_of(const std::string& kind);
+// Returns the member of a fused kind that its time is spent in: "linear" of "layernorm+linear+bias".
+std::string main_kind(const std::string& kind);
 
 }  // namespace vitrail

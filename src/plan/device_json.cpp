@@ -131,7 +131,7 @@ std::map<std::string, double> read_tflops(const DeviceReader& all) {
 
 // The measured figures of a device that was not measured: its sheet's, by the share of its sheet that the
 // other one reaches.
-void take_likeness(const DeviceReader& all, DeviceFile& device, GpuSpec& gpu) {
+void estimate_from_like(const DeviceReader& all, DeviceFile& device, GpuSpec& gpu) {
   device.like_name = all.text("like");
   const bool is_name = device.like_name.find_first_of("/.") == std::string::npos;
   if (!is_name) refuse_device(all.path, "'like' is not the name of a device file beside it");
@@ -139,7 +139,7 @@ void take_likeness(const DeviceReader& all, DeviceFile& device, GpuSpec& gpu) {
   if (device.sheet.gbps <= 0) refuse_device(all.path, "'sheet' is missing: the figures that 'like' scales");
   if (all.has("copy_gbps") || all.has("tflops"))
     refuse_device(all.path, "it has 'like' and measured figures: one of them");
-  // A chain of likenesses could lead back here.
+  // A chain of 'like' could lead back here.
   if (const Json other = read_json(beside.string()); other.is_object() && other.contains("like"))
     refuse_device(all.path,
                   strf("'like' names %s, which is itself like another", shown(device.like_name).c_str()));
@@ -176,7 +176,7 @@ GpuSpec read_gpu(const DeviceReader& all, DeviceFile& device) {
     device.sheet = {one.text("url"), read_tflops(one), one.number("gbps", kGbpsBounds)};
   }
   if (all.has("like")) {
-    take_likeness(all, device, gpu);
+    estimate_from_like(all, device, gpu);
     return gpu;
   }
   gpu.copy_gbps = all.number("copy_gbps", kGbpsBounds);

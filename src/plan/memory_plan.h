@@ -33,7 +33,6 @@ struct MemoryPlan {
   std::array<size_t, kCategoryCount> by_category{};  // the same, plus the persistent arenas
 
   size_t peak_bytes() const { return persistent_bytes + staging_bytes + transient_bytes; }
-  size_t fragmentation_bytes() const { return transient_bytes - lower_bound_bytes; }
 };
 
 // Lays out all values; `scratch_bytes` holds one size per node. Outputs keep their bytes to the end. An op

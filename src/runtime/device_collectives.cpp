@@ -43,7 +43,7 @@ class DeviceCollectives : public CollectiveRunner {
 
   void run(size_t node) override {
     Entry& entry = *nodes_.at(node);
-    if (first_) meet();
+    if (first_) synchronize_ranks();
     Stream& programs = device_.stream();
     programs.record(*entry.ready);
     stream_.wait(*entry.ready);
@@ -94,7 +94,7 @@ class DeviceCollectives : public CollectiveRunner {
     entry.stall.end(programs);
   }
 
-  void meet() {
+  void synchronize_ranks() {
     device_.finish();
     rank_.ranks->world().barrier();
   }
@@ -113,7 +113,7 @@ class DeviceCollectives : public CollectiveRunner {
       }
       std::this_thread::sleep_for(std::chrono::microseconds(50));
     }
-    meet();
+    synchronize_ranks();
     entry.devices.check();
   }
 

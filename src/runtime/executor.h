@@ -59,7 +59,6 @@ class Executor {
   size_t transient_bytes() const { return own_.bytes(); }
   size_t staging_bytes() const { return own_staging_.bytes(); }
   size_t page_locked_bytes() const { return collectives_->host_bytes(); }  // of collectives that are staged
-  bool is_recorded() const { return recorded_ != nullptr; }
   size_t recordings() const { return recorded_ ? recorded_->recordings() : 0; }
   bool keeps_inputs() const { return plan_.memory.staging_bytes > 0; }
 

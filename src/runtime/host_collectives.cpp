@@ -29,7 +29,7 @@ class HostCollectives : public CollectiveRunner {
       VT_CHECK(flights_.emplace(placed.name, std::move(flight)).second, "a collective is started twice");
     } else {
       flight->pending->wait();
-      land(*flight);
+      complete(*flight);
     }
     times_.exposed_s += now_s() - begin;
   }
@@ -39,7 +39,7 @@ class HostCollectives : public CollectiveRunner {
     VT_CHECK(found != flights_.end(), "nothing to wait for was started");
     const double begin = now_s();
     if (!found->second->done) found->second->pending->wait();
-    land(*found->second);
+    complete(*found->second);
     flights_.erase(found);
     times_.exposed_s += now_s() - begin;
   }
@@ -48,7 +48,7 @@ class HostCollectives : public CollectiveRunner {
     if (flights_.empty()) return;
     const double begin = now_s();
     for (auto& [name, flight] : flights_)
-      if (!flight->done && flight->pending->poll()) land(*flight);
+      if (!flight->done && flight->pending->poll()) complete(*flight);
     times_.exposed_s += now_s() - begin;
   }
 
@@ -60,7 +60,7 @@ class HostCollectives : public CollectiveRunner {
     bool done = false;
   };
 
-  void land(Flight& flight) {
+  void complete(Flight& flight) {
     if (flight.done) return;
     flight.done = true;
     const double now = now_s();

@@ -7,9 +7,9 @@
 #include "backend/device.h"
 #include "backend/kernel.h"
 #include "base/free_memory.h"
-#include "base/pulse.h"
 #include "base/thread_pool.h"
 #include "dist/mesh_communicators.h"
+#include "dist/pulse.h"
 
 namespace vitrail {
 

@@ -73,7 +73,7 @@ class StagedCollectives : public CollectiveRunner {
   void poll() override {
     while (!arriving_.empty() && arriving_.front()->arrived->reached()) start_next();
     for (auto& [name, entry] : started_)
-      if (entry->pending && entry->pending->poll()) land(*entry);
+      if (entry->pending && entry->pending->poll()) complete(*entry);
   }
 
   CollectiveTimes& times() override {
@@ -93,7 +93,7 @@ class StagedCollectives : public CollectiveRunner {
           sent_bytes(vitrail::sent_bytes(p, g.size())),
           ready(device.create_event()),
           arrived(device.create_event()),
-          landed(device.create_event()),
+          completed(device.create_event()),
           stall(device) {}
     void use(const Buffer& memory) {
       collective.in = memory.data();
@@ -108,7 +108,7 @@ class StagedCollectives : public CollectiveRunner {
     void* device_out;
     double sent_bytes, started_s = 0;
     Buffer own;
-    std::unique_ptr<Event> ready, arrived, landed;
+    std::unique_ptr<Event> ready, arrived, completed;
     std::unique_ptr<Pending> pending;
     Stall stall;
   };
@@ -120,11 +120,11 @@ class StagedCollectives : public CollectiveRunner {
     entry.pending = entry.group.start(entry.collective);
   }
 
-  void land(Entry& entry) {
+  void complete(Entry& entry) {
     if (!entry.pending) return;
     entry.pending.reset();
     if (entry.moved.out > 0) stream_.upload(entry.device_out, entry.collective.out, entry.moved.out);
-    stream_.record(*entry.landed);
+    stream_.record(*entry.completed);
     const double now = now_s();
     times_of(entry.placed).seconds += now - entry.started_s;
     if (--on_their_way_ == 0) times_.flight_s += now - since_s_;
@@ -138,8 +138,8 @@ class StagedCollectives : public CollectiveRunner {
       start_next();
     }
     if (entry.pending) entry.pending->wait();
-    land(entry);
-    programs.wait(*entry.landed);
+    complete(entry);
+    programs.wait(*entry.completed);
     entry.stall.end(programs);
   }
 

@@ -171,16 +171,4 @@ CollectiveCost collective_cost(const std::vector<Tier>& tiers, const GroupPlace&
   return best;
 }
 
-CollectiveCost broadcast_cost(const std::vector<Tier>& tiers, const GroupPlace& group, double bytes) {
-  CollectiveCost cost{0, cpu_seconds(tiers, group, bytes), Algorithm::kTree};
-  if (group.ranks < 2) return cost;
-  for (size_t i = 0; i < tiers.size(); ++i) {
-    const double units = as_double(group.units(i));
-    for (double distance = 1; distance < units; distance *= 2)
-      cost.seconds += tiers[i].latency * detour(tiers[i], units, distance) +
-                      bytes / bandwidth(tiers, group, i, groups_below(tiers, group, i));
-  }
-  return cost;
-}
-
 }  // namespace vitrail

@@ -46,7 +46,5 @@ struct CollectiveCost {
 // what is sent. Whoever sends or receives is placed as a pair.
 CollectiveCost collective_cost(const std::vector<Tier>& tiers, const GroupPlace& group, CollectiveKind kind,
                                double bytes, Algorithm algorithm = Algorithm::kBest);
-// One rank's bytes to all others.
-CollectiveCost broadcast_cost(const std::vector<Tier>& tiers, const GroupPlace& group, double bytes);
 
 }  // namespace vitrail

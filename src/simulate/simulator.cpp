@@ -71,7 +71,7 @@ class Simulation {
     for (const auto& runs = rank.in->step->runs; rank.run < runs.size(); moved = true) {
       if (rank.blocked) {
         if (rank.blocked->end < 0) return moved;
-        land(r, *rank.blocked);
+        end_wait(r, *rank.blocked);
         rank.blocked = nullptr;
         continue;
       }
@@ -156,7 +156,7 @@ class Simulation {
   }
 
   // The rank stood still from now to the end; until the last rank had come, it waited for that one.
-  void land(int r, const Exchange& one) {
+  void end_wait(int r, const Exchange& one) {
     Rank& rank = ranks_[static_cast<size_t>(r)];
     if (one.end <= rank.now) return;
     SimulatedTimes& times = result_.ranks[static_cast<size_t>(r)];

@@ -47,11 +47,11 @@ bool AppendFile::append(std::string_view bytes) {
 
 void AppendFile::sync() {
   // Pipes and some file systems cannot be flushed.
-  if (::fdatasync(fd_) != 0 && errno != EINVAL && errno != EROFS) tell(write_error("flush", path_, errno));
+  if (::fdatasync(fd_) != 0 && errno != EINVAL && errno != EROFS) report(write_error("flush", path_, errno));
 }
 
-void AppendFile::tell(const Error& error) {
-  if (!std::exchange(told_, true) && trouble_) trouble_(error);
+void AppendFile::report(const Error& error) {
+  if (!std::exchange(reported_, true) && trouble_) trouble_(error);
 }
 
 // `length` is the file's size before the piece, -1 when it cannot be truncated.
@@ -59,7 +59,7 @@ bool AppendFile::give_up(long long length, int code) {
   Error error = write_error("write", path_, code);
   if (length >= 0 && ::ftruncate(fd_, static_cast<off_t>(length)) != 0)
     error.at("a part of the last piece stays in the file");
-  tell(error);
+  report(error);
   return false;
 }
 

@@ -29,12 +29,12 @@ class AppendFile {
 
  private:
   bool give_up(long long length, int code);
-  void tell(const Error& error);
+  void report(const Error& error);
 
   std::string path_;
   WriteTrouble trouble_;
   int fd_;
-  bool told_ = false;
+  bool reported_ = false;
 };
 
 }  // namespace vitrail

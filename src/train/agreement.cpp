@@ -18,6 +18,17 @@ std::string value_text(const Json& facts, const std::string& key) {
   return found == facts.end() ? "nothing" : shown(json_text(*found));
 }
 
+template <typename T>
+T number_of_first(Communicator& ranks, DType dtype, T number) {
+  ranks.run({.kind = Collective::Kind::kBroadcast,
+             .dtype = dtype,
+             .in = nullptr,
+             .out = &number,
+             .counts = {1},
+             .peer = 0});
+  return number;
+}
+
 }  // namespace
 
 std::vector<std::string> from_all(Communicator& ranks, const std::string& text) {
@@ -47,6 +58,14 @@ std::vector<std::string> from_all(Communicator& ranks, const std::string& text) 
 
 std::string from_first(Communicator& ranks, const std::string& text) {
   return from_all(ranks, ranks.rank() == 0 ? text : std::string())[0];
+}
+
+double from_first(Communicator& ranks, double number) {
+  return number_of_first(ranks, DType::kF64, number);
+}
+
+int64_t from_first(Communicator& ranks, int64_t number) {
+  return number_of_first(ranks, DType::kI64, number);
 }
 
 // A rank has two lines: its group, its facts.

@@ -1,7 +1,8 @@
-// What the ranks of a job tell each other before the first step: texts from one to all, or from all to all,
-// and that they run the same program on the same config and data. Knows no trainer.
+// What the ranks of a job tell each other beside their values: texts and numbers from one to all, texts from
+// all to all, and that they run the same program on the same config and data. Knows no trainer.
 #pragma once
 
+#include <cstdint>
 #include <string>
 #include <vector>
 
@@ -10,8 +11,10 @@
 
 namespace vitrail {
 
-// The text that the first rank has.
+// The text, or the number, that the first rank has.
 std::string from_first(Communicator& ranks, const std::string& text);
+double from_first(Communicator& ranks, double number);
+int64_t from_first(Communicator& ranks, int64_t number);
 // The texts of all ranks, by rank.
 std::vector<std::string> from_all(Communicator& ranks, const std::string& text);
 

@@ -12,7 +12,7 @@
 namespace vitrail {
 
 namespace {
-using Say = std::function<void(const std::string&)>;
+using Log = std::function<void(const std::string&)>;
 
 std::vector<std::string> sorted(std::vector<std::string> names) {
   std::sort(names.begin(), names.end());
@@ -33,21 +33,21 @@ EvalData open_named(const std::string& name, const std::string& part) {
   return {open_dataset(name, Part::kAll), name, "all"};
 }
 
-void warn_seen(const EvalData& data, const std::string& how, const Say& say) {
+void warn_seen(const EvalData& data, const std::string& how, const Log& log) {
   if (data.seen->found > 0)
-    say("warning: the model has learned from " + how +
+    log("warning: the model has learned from " + how +
         " of these images: the result says little about new ones");
 }
 
-void say_seen(EvalData& data, const Dataset& train, const Say& say) {
+void log_seen(EvalData& data, const Dataset& train, const Log& log) {
   data.seen = overlap_with(*data.set, train);
   const bool all = data.seen->looked_at == data.set->size() && data.seen->one_in == 1;
-  warn_seen(data, (all ? "" : "about ") + format_percent(data.seen->share()), say);
+  warn_seen(data, (all ? "" : "about ") + format_percent(data.seen->share()), log);
 }
 
 // Estimates the overlap without the training data, from the marks that the model keeps of some training
 // images.
-void say_marks(EvalData& data, const LearnedFrom& learned, const Say& say) {
+void log_marks(EvalData& data, const LearnedFrom& learned, const Log& log) {
   const Overlap marks = find_marks(learned.images, *data.set);
   // The share found among the marked images is assumed for all of the training data.
   const int64_t seen = std::llround(marks.share() * static_cast<double>(learned.size));
@@ -56,46 +56,46 @@ void say_marks(EvalData& data, const LearnedFrom& learned, const Say& say) {
            format_count(marks.looked_at, "training image").c_str());
   const bool all = marks.looked_at == learned.size && marks.one_in == 1;
   if (marks.found == 0 && !all)
-    return say("the training data is not at hand: none of " +
+    return log("the training data is not at hand: none of " +
                format_count(marks.looked_at, "training image") +
                " that the model keeps a mark of is among these; of the others nothing is known");
   data.seen = Overlap{.looked_at = data.set->size(), .found = std::min(data.set->size(), seen)};
-  warn_seen(data, (all ? "" : "about ") + format_percent(data.seen->share()) + " (" + known + ")", say);
+  warn_seen(data, (all ? "" : "about ") + format_percent(data.seen->share()) + " (" + known + ")", log);
 }
 
 // Compares the images that the model has learned from with those it is to be measured on.
-void compare_with_training(EvalData& data, const ModelOrigin& origin, const Say& say) {
+void compare_with_training(EvalData& data, const ModelOrigin& origin, const Log& log) {
   std::string why = "nothing beside it says what it was trained on";
   if (!origin.run.empty()) {
     try {
       const RunData run = open_run_data(origin);
-      if (run.unchanged) return say_seen(data, *run.splits.train, say);
+      if (run.unchanged) return log_seen(data, *run.splits.train, log);
       why = "the run's data has changed since it was trained";
     } catch (const Error& error) {
       why = error.what();
     }
   }
-  if (origin.learned) return say_marks(data, *origin.learned, say);
-  say("whether the model has learned from these images is not known: " + why);
+  if (origin.learned) return log_marks(data, *origin.learned, log);
+  log("whether the model has learned from these images is not known: " + why);
 }
 
 // Opens the named data; where it is what the run learned from, the part that the run split off for
 // validation.
 EvalData open_asked(const std::string& name, const std::string& part, const ModelOrigin& origin,
-                    const Say& say) {
+                    const Log& log) {
   std::optional<DataSplits> own;
   if (origin.learned && part != "train" && part != "all") own = divided_as_learned(*origin.learned, name);
   if (!own) {
     EvalData data = open_named(name, part);
-    compare_with_training(data, origin, say);
+    compare_with_training(data, origin, log);
     return data;
   }
   EvalData data{std::move(own->val), name, "val"};
-  say(
+  log(
       strf("%s is what this model was trained on (by names, labels and contents): taking the %s kept for "
            "validation (--part all takes every image)",
            shown(name).c_str(), format_count(data.set->size(), "image").c_str()));
-  say_seen(data, *own->train, say);
+  log_seen(data, *own->train, log);
   return data;
 }
 
@@ -103,16 +103,16 @@ EvalData open_asked(const std::string& name, const std::string& part, const Mode
 
 EvalData open_eval_data(const EvalRequest& request) {
   const std::string &model = request.model, &name = request.data;
-  const Say say = request.say ? request.say : [](const std::string&) {};
+  const Log log = request.say ? request.say : [](const std::string&) {};
   if (name.empty() && !is_run_folder(model))
     throw Error(ErrorKind::kUsage, "--data is missing: which images?",
                 "--data folder:DIR, cifar10:DIR, tar:GLOB...; only a run's folder knows its own");
   ModelOrigin origin = origin_of(model, request.find);
-  if (!name.empty()) return open_asked(name, request.part, origin, say);
+  if (!name.empty()) return open_asked(name, request.part, origin, log);
   origin.run = model;
   RunData run = open_run_data(origin);
   EvalData data = validation_of(run, model);
-  say_seen(data, *run.splits.train, say);
+  log_seen(data, *run.splits.train, log);
   return data;
 }
 

@@ -164,7 +164,7 @@ void Loop::log_start(double first_update_s) {
 // What other ranks did that this run's log should hold, as a pause of one of them.
 void Loop::log_events(Pulse& pulse) {
   pulse.end_step();
-  for (const std::string& text : pulse.take_news()) parts_.journal.event("slow_rank", text);
+  for (const std::string& text : pulse.take_log_events()) parts_.journal.event("slow_rank", text);
 }
 
 // Evaluates after a step and ends its epoch. If it is interrupted, it is repeated when the run is resumed.

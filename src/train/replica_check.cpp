@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <map>
 
-#include "base/bulk_hash.h"
+#include "train/bulk_hash.h"
 #include "train/rank_facts.h"
 
 namespace vitrail {

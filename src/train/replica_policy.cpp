@@ -33,7 +33,7 @@ ReplicaPolicy::ReplicaPolicy(TrainStep& step, const Team& team, int64_t every, C
       check_(step, team),
       hosts_(team.texts_of_all(ProcessMark::current().host)) {}
 
-std::string ReplicaPolicy::told(const ReplicaDifference& found, int64_t step) const {
+std::string ReplicaPolicy::difference_text(const ReplicaDifference& found, int64_t step) const {
   const auto named = [&](const std::vector<int>& ranks) {
     std::string text;
     for (const int rank : ranks)
@@ -58,7 +58,7 @@ void ReplicaPolicy::give_up(const ReplicaDifference& found, const std::string& t
 
 void ReplicaPolicy::require_agreement(const Progress& progress) {
   if (const auto found = check_.compare())
-    give_up(*found, told(*found, progress.step) + ", before the first update");
+    give_up(*found, difference_text(*found, progress.step) + ", before the first update");
   keeper_.note_verified(progress.step);
 }
 
@@ -69,7 +69,7 @@ bool ReplicaPolicy::handle(Progress& progress) {
     keeper_.note_verified(progress.step);
     return false;
   }
-  const std::string text = told(*found, progress.step);
+  const std::string text = difference_text(*found, progress.step);
   differed_at_ = progress.step;
   const std::vector<int> before = std::exchange(suspects_, suspects_of(*found));
   const bool again = std::ranges::any_of(

@@ -27,7 +27,7 @@ class ReplicaPolicy {
   const ReplicaCheck& check() const { return check_; }
 
  private:
-  std::string told(const ReplicaDifference& found, int64_t step) const;
+  std::string difference_text(const ReplicaDifference& found, int64_t step) const;
   [[noreturn]] void give_up(const ReplicaDifference& found, const std::string& text) const;
 
   TrainStep& step_;

@@ -8,14 +8,6 @@
 namespace vitrail {
 
 namespace {
-void sum_in(Communicator& group, std::span<double> numbers) {
-  group.run({.kind = Collective::Kind::kAllReduce,
-             .dtype = DType::kF64,
-             .in = numbers.data(),
-             .out = numbers.data(),
-             .counts = {numbers.size()}});
-}
-
 template <typename T>
 std::vector<T> gathered(Communicator& group, DType dtype, std::span<const T> mine) {
   const auto ranks = static_cast<size_t>(group.size());
@@ -30,11 +22,12 @@ std::vector<T> gathered(Communicator& group, DType dtype, std::span<const T> min
 }  // namespace
 
 void Team::sum(std::span<double> numbers) const {
-  if (!alone()) sum_in(ranks_->world(), numbers);
-}
-
-void Team::sum_over_samples(std::span<double> numbers) const {
-  if (!alone() && ranks_->mesh().size(Axis::kData) > 1) sum_in(ranks_->over(Axis::kData), numbers);
+  if (alone()) return;
+  ranks_->world().run({.kind = Collective::Kind::kAllReduce,
+                       .dtype = DType::kF64,
+                       .in = numbers.data(),
+                       .out = numbers.data(),
+                       .counts = {numbers.size()}});
 }
 
 std::vector<double> Team::gather(std::span<const double> mine) const {
@@ -59,14 +52,7 @@ bool Team::any(bool mine) const {
 }
 
 double Team::from_leader(double mine) const {
-  if (alone()) return mine;
-  ranks_->world().run({.kind = Collective::Kind::kBroadcast,
-                       .dtype = DType::kF64,
-                       .in = nullptr,
-                       .out = &mine,
-                       .counts = {1},
-                       .peer = 0});
-  return mine;
+  return alone() ? mine : from_first(ranks_->world(), mine);
 }
 
 void Team::wait() const {

@@ -20,9 +20,8 @@ class Team {
   int rank() const { return alone() ? 0 : ranks_->mesh().rank; }
   int size() const { return alone() ? 1 : ranks_->mesh().world(); }
 
-  // Sums each number over all ranks, or over those with other images.
+  // Sums each number over all ranks.
   void sum(std::span<double> numbers) const;
-  void sum_over_samples(std::span<double> numbers) const;
   // The numbers of all ranks, as many of each, one rank after another.
   std::vector<double> gather(std::span<const double> mine) const;
   std::vector<int64_t> gather(std::span<const int64_t> mine) const;

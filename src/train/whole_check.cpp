@@ -22,10 +22,10 @@ Program uncut(const StepConfig& config, const Backend& backend) {
 }
 
 // Adds what the rounding of parts and of their sums may be off.
-void widen(Known& wanted, const Recombined& found) {
+void add_roundings(Known& wanted, const Recombined& found) {
   if (wanted.noise.exact()) wanted.noise = {Values(wanted.values.size()), Values(wanted.values.size())};
   const double each = roundoff(found.desc.dtype) * static_cast<double>(found.summed);
-  for (size_t i = 0; i < wanted.values.size(); ++i) wanted.noise.widen(i, each * found.magnitude[i]);
+  for (size_t i = 0; i < wanted.values.size(); ++i) wanted.noise.add_error(i, each * found.magnitude[i]);
 }
 
 }  // namespace
@@ -207,7 +207,7 @@ void WholeCheck::judge_moved(size_t node, ValueId cut, ValueId whole, const Reco
   const Recombined& source = known_.at(whole).at(homes_[static_cast<size_t>(whole)]);
   if (!is_float(found.desc.dtype)) return;
   Known wanted{found.desc.shape, source.copies[0], {}};
-  widen(wanted, source);
+  add_roundings(wanted, source);
   for (size_t copy = 0; copy < found.copies.size(); ++copy) {
     const Verdict verdict = judge(wanted, found.copies[copy]);
     if (verdict.share > 1)
@@ -252,7 +252,7 @@ void WholeCheck::compare(size_t node, const Known& wanted, ValueId cut, ValueId 
   if (!recombiner_.leads()) return;
   if (is_float(found.desc.dtype)) {
     Known allowed = wanted;
-    widen(allowed, found);
+    add_roundings(allowed, found);
     for (size_t copy = 0; copy < found.copies.size(); ++copy) {
       const Verdict verdict = judge(allowed, found.copies[copy]);
       if (verdict.share > 1)

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "tensor/layout.h"
+#include "train/agreement.h"
 
 namespace vitrail {
 
@@ -68,13 +69,7 @@ const PersistentValue& WholeValues::at(const std::string& name) {
 }
 
 int64_t WholeValues::exchange_request(int64_t mine) {
-  ranks_->world().run({.kind = Collective::Kind::kBroadcast,
-                       .dtype = DType::kI64,
-                       .in = nullptr,
-                       .out = &mine,
-                       .counts = {1},
-                       .peer = 0});
-  return mine;
+  return from_first(ranks_->world(), mine);
 }
 
 void WholeValues::read(const PersistentValue& value, std::span<std::byte> target) {

@@ -1,4 +1,4 @@
-// What settings, errors, signals and ranks say of themselves, word by word.
+// What settings, errors and signals say of themselves, word by word.
 #include <gtest/gtest.h>
 
 #include <cerrno>
@@ -10,7 +10,6 @@
 #include "base/error.h"
 #include "base/fields.h"
 #include "base/plugin_library.h"
-#include "base/pulse.h"
 #include "base/stop.h"
 #include "base/text.h"
 #include "base/write_error.h"
@@ -168,51 +167,6 @@ TEST(StopRequests, EndAListBeforeItsEndOnly) {
                   "what was written is whole; run again with the rest of the list"}));
   EXPECT_EQ(said_when([] { SignalGuard::check(true, 5, 5); }), Said{});
   EXPECT_EQ(said_when([] { SignalGuard::check(false, 3, 5); }), Said{});
-}
-
-TEST(PulseFacts, KeepsWhatARankDoes) {
-  const char* names[] = {"init", "forward", "reduction", "update", "evaluation", "save"};
-  for (size_t i = 0; i < std::size(names); ++i) EXPECT_STREQ(to_string(static_cast<RankPhase>(i)), names[i]);
-  Pulse pulse;
-  std::vector<std::pair<RankPhase, int64_t>> entered;
-  pulse.on_enter = [&](RankPhase phase, int64_t step) { entered.emplace_back(phase, step); };
-  pulse.begin_step(7);
-  pulse.at_node("norm");
-  {
-    const ReductionScope scope(&pulse);
-    EXPECT_STREQ(pulse.state().node, "norm") << "a reduction keeps it";
-  }
-  EXPECT_STREQ(pulse.state().node, "") << "back in the forward phase";
-  pulse.end_step();
-  EXPECT_EQ(pulse.state().step, 7);
-  EXPECT_EQ(pulse.state().updates, 1);
-  EXPECT_EQ(pulse.state().posts, 4u) << "three phases and a node";
-  EXPECT_EQ(entered, (std::vector<std::pair<RankPhase, int64_t>>{
-                         {RankPhase::kForward, 7}, {RankPhase::kReduction, 7}, {RankPhase::kForward, 7}}));
-  {
-    const PhaseScope save(&pulse, RankPhase::kSave);
-    const ReductionScope none(&pulse);
-    EXPECT_EQ(pulse.phase(), RankPhase::kSave);
-  }
-  EXPECT_EQ(pulse.phase(), RankPhase::kForward);
-  uint64_t since = 0;
-  EXPECT_EQ(pulse.events(since).size(), 5u);
-  EXPECT_EQ(since, 5u);
-  pulse.note("a word");
-  pulse.bring_news("news");
-  const auto events = pulse.events(since);
-  ASSERT_EQ(events.size(), 2u);
-  EXPECT_EQ(events[0].text, "a word");
-  EXPECT_EQ(events[0].step, 7);
-  EXPECT_EQ(pulse.take_news(), Texts{"news"});
-  EXPECT_TRUE(pulse.take_news().empty());
-  for (int i = 0; i < 100; ++i) pulse.note(std::to_string(i));
-  uint64_t from_start = 0;
-  const auto last = pulse.events(from_start);
-  ASSERT_EQ(last.size(), Pulse::kEvents);
-  EXPECT_EQ(last.front().text, "36");
-  EXPECT_EQ(from_start, 107u);
-  EXPECT_EQ(pulse.keep("x"), pulse.keep("x"));
 }
 
 TEST(Plugins, SayWhatIsNotThere) {

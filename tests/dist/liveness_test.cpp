@@ -180,9 +180,9 @@ TEST(Heartbeat, HearsEveryLineOfItsWatch) {
     EXPECT_EQ(beat.verdict()->code, 65);
     EXPECT_EQ(beat.verdict()->text, "cat.jpg is cut short");
     using Texts = std::vector<std::string>;
-    EXPECT_EQ(beat.pulse(first).take_news(), first == 0 ? Texts{"rank 2 was silent"} : Texts())
+    EXPECT_EQ(beat.pulse(first).take_log_events(), first == 0 ? Texts{"rank 2 was silent"} : Texts())
         << "the run's log is the first rank's";
-    EXPECT_EQ(beat.pulse(first + 1).take_news(), Texts());
+    EXPECT_EQ(beat.pulse(first + 1).take_log_events(), Texts());
   }
 }
 

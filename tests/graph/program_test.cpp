@@ -49,6 +49,27 @@ TEST(Program, NodesRememberTheLineThatRecordedThem) {
   EXPECT_EQ(program.nodes[1].where.line, program.nodes[0].where.line + 1);
 }
 
+TEST(Program, AnAppendedNodeMakesWhatItsOpInfers) {
+  Program program = small_program();
+  const ValueId y = program.output("y");
+  const std::vector<ValueId> outs = program.append({.op = std::make_shared<GeluOp>(true),
+                                                    .ins = {y},
+                                                    .outs = {},
+                                                    .name = "again",
+                                                    .block = 3,
+                                                    .step = ModelStep::kGelu});
+  ASSERT_EQ(outs, std::vector<ValueId>{y + 1});
+  const Value& made = program.values[static_cast<size_t>(outs[0])];
+  EXPECT_EQ(made.name, "again");
+  EXPECT_EQ(made.desc, program.values[static_cast<size_t>(y)].desc);
+  EXPECT_EQ(made.step, ModelStep::kGelu);
+  EXPECT_EQ(program.nodes.back().outs, outs);
+  EXPECT_EQ(program.nodes.back().block, 3);
+  program.validate();
+  const Node twice = program.nodes.back();
+  EXPECT_THROW(program.append(twice), Error) << "its outputs are there";
+}
+
 TEST(Program, SharedParametersAreOneValueAndMustAgree) {
   Builder b;
   const ValueId first = b.parameter("w", {DType::kF32, {kD}});

@@ -51,7 +51,6 @@ TEST(Team, OneRankAgreesWithItself) {
   const Team alone(nullptr);
   Numbers numbers = {3};
   alone.sum(numbers);
-  alone.sum_over_samples(numbers);
   EXPECT_EQ(numbers, (Numbers{3}));
   EXPECT_TRUE(alone.alone() && alone.leads());
   EXPECT_EQ(alone.rank(), 0);
@@ -60,33 +59,6 @@ TEST(Team, OneRankAgreesWithItself) {
   EXPECT_FALSE(alone.any(false));
   EXPECT_EQ(alone.from_leader(4), 4);
   EXPECT_EQ(alone.texts_of_all("me"), std::vector<std::string>{"me"});
-}
-
-// Of ranks with the same images one counts.
-TEST(Team, SumsOverSamplesAreOfDataParallelRanks) {
-  on_ranks({.dp = 2, .tp = 2}, [](RankContext& rank, const Team& team) {
-    Numbers numbers = {1.0 + rank.ranks->mesh().coordinate(Axis::kData)};
-    team.sum_over_samples(numbers);
-    EXPECT_EQ(numbers, (Numbers{3}));
-  });
-}
-
-// Ranks that all have the same images have nothing to add up; those of other images have, whatever else is
-// cut.
-TEST(Team, SumsOverSamplesOfEveryMesh) {
-  const struct {
-    MeshConfig mesh;
-    double wanted;
-  } rows[] = {{{.dp = 1, .tp = 2}, 1}, {{.dp = 1, .tp = 1, .sp = 2}, 1},
-              {{.dp = 1, .pp = 2}, 1}, {{.dp = 2}, 3},
-              {{.dp = 3}, 6},          {{.dp = 2, .pp = 2}, 3}};
-  for (const auto& row : rows)
-    on_ranks(row.mesh, [&](RankContext& rank, const Team& team) {
-      Numbers numbers = {1.0 + rank.ranks->mesh().coordinate(Axis::kData), 0.5};
-      team.sum_over_samples(numbers);
-      EXPECT_EQ(numbers, (Numbers{row.wanted, 0.5 * rank.ranks->mesh().size(Axis::kData)}))
-          << to_string(rank.ranks->mesh());
-    });
 }
 
 // Ranks have two and one of three rows; numbers of samples travel exactly however large they are.

@@ -17,9 +17,9 @@ def tool(name):
 
 
 class Lint(unittest.TestCase):
-    def lint(self, files, subject=None, changed=None):
+    def lint(self, files, subject=None, changed=None, merged=False):
         """(exit code, output) of lint.sh check on a tree of sources that a compiler is said to have built; with a subject,
-        of what a commit of that subject changed: nothing, or those files."""
+        of what a commit of that subject changed: nothing, or those files; it may be one of a branch that was merged."""
         with tempfile.TemporaryDirectory() as folder:
             root = Path(folder)
             for name in [".clang-format", ".clang-tidy", "tools/lint.sh", "tools/cpp_text.py", "tools/tidy_whole.py"] + ["tools/" + c for c in CHECKS]:
@@ -43,7 +43,10 @@ class Lint(unittest.TestCase):
                     subprocess.run(git + command, check=True)
                 for path, text in (changed or {}).items():
                     (root / path).write_text(text)
-                subprocess.run(git + ["commit", "-aqm", subject, "--allow-empty"], check=True)
+                commit = ["commit", "-aqm", subject, "--allow-empty"]
+                merge = [["checkout", "-q", "-"], ["merge", "-q", "--no-ff", "-m", "Merge", "side"]]
+                for command in [["checkout", "-qb", "side"], commit, *merge] if merged else [commit]:
+                    subprocess.run(git + command, check=True)
                 words += ["--since", "HEAD~1"]
             done = subprocess.run([root / "tools/lint.sh", *words], capture_output=True, text=True)
             return done.returncode, done.stdout + done.stderr
@@ -53,6 +56,8 @@ class Lint(unittest.TestCase):
         for name, path, text, said in [
             ("clean", "src/base/a.cpp", CLEAN, ""),
             ("style", "src/base/a.cpp", CLEAN.replace("2 * value", "2*value"), "clang-format-violations"),
+            ("style of CUDA", "src/backend/a.cu", CLEAN.replace("2 * value", "2*value"), "clang-format-violations"),
+            ("style of CUDA's headers", "src/backend/a.cuh", CLEAN.replace("2 * value", "2*value"), "clang-format-violations"),
             ("a name", "src/base/a.cpp", CLEAN.replace("twice", "Twice"), "readability-identifier-naming"),
             ("a bug", "src/base/a.cpp", inner % "int first(const int* p) {\n  return p ? 0 : *p;\n}\n", "clang-analyzer-core.NullDereference"),
             ("a layer", "src/base/a.cpp", '#include "cli/b.h"\n', "base may not include"),
@@ -93,6 +98,13 @@ class Lint(unittest.TestCase):
         tree = {"src/base/a.cpp": CLEAN, "tests/base/a.cpp": CLEAN + "// A line.\n" * 300}
         self.assertEqual(self.lint(tree, "s" * 71)[0], 0)
         code, output = self.lint(tree, "s" * 72)
+        self.assertNotEqual(code, 0)
+        self.assertIn("not as in:\n" + "s" * 72, output)
+
+    def test_a_subject_of_a_merged_branch_is_short(self):
+        tree = {"src/base/a.cpp": CLEAN, "tests/base/a.cpp": CLEAN + "// A line.\n" * 300}
+        self.assertEqual(self.lint(tree, "s" * 71, merged=True)[0], 0)
+        code, output = self.lint(tree, "s" * 72, merged=True)
         self.assertNotEqual(code, 0)
         self.assertIn("not as in:\n" + "s" * 72, output)
 

@@ -100,7 +100,7 @@ TEST(Status, AWatchSeesEveryPhase) {
   TrainHooks hooks;
   hooks.step = [&](const TrainStatus& status) {
     EXPECT_EQ(pulse.state().updates, status.step);
-    if (status.step == 1) pulse.bring_news("rank 1 was silent");
+    if (status.step == 1) pulse.add_log_event("rank 1 was silent");
   };
   hooks.event = [&](const RunEvent& event) { events.push_back(event); };
   RankContext rank(cpu_device(1));

@@ -52,6 +52,7 @@ BackendEntry cpu_entry() {
           .rounds_activations = false,
           .tables = {.key = "processor",
                      .of_sizes = cpu::f32_kernels,
+                     .by_isa = true,
                      .of_one_version = true,
                      .shipped = false,
                      .libraries = libraries_of},

@@ -51,6 +51,7 @@ BackendEntry cuda_entry() {
           .rounds_activations = true,
           .tables = {.key = "card",
                      .of_sizes = nullptr,
+                     .by_isa = false,
                      .of_one_version = false,
                      .shipped = true,
                      .libraries =

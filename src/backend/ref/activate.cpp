@@ -8,6 +8,10 @@
 
 namespace vitrail::ref {
 
+double softplus(double x) {
+  return std::max(x, 0.0) + std::log1p(std::exp(-std::abs(x)));
+}
+
 namespace {
 
 double sigmoid(double x) {
@@ -20,9 +24,6 @@ double swish(double x, double b) {
 double swish_slope(double x, double b) {
   const double s = sigmoid(b * x);
   return s + b * x * s * (1.0 - s);
-}
-double softplus(double x) {
-  return std::max(x, 0.0) + std::log1p(std::exp(-std::abs(x)));
 }
 double mish_slope(double x) {
   const double t = std::tanh(softplus(x));

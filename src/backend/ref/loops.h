@@ -29,6 +29,8 @@ OpKernels as_it_is() {
 // logarithm of the sum by which they were divided.
 double softmax_weights(const AttentionGeometry& g, const double* q, const double* k, int64_t b, int64_t h,
                        int64_t i, std::vector<double>& weights);
+// log(1 + exp(x)), without overflow.
+double softplus(double x);
 // Kernels that others end with, in double.
 void copy_into(const KernelArgs& args);
 void gelu(const KernelArgs& args);

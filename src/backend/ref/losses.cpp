@@ -19,10 +19,7 @@ double log_sum_exp(const double* x, int64_t width) {
   return top + std::log(total);
 }
 
-// log(1 + exp(x)) and its derivative, without overflow.
-double log1p_exp(double x) {
-  return std::max(x, 0.0) + std::log1p(std::exp(-std::abs(x)));
-}
+// The derivative of softplus, without overflow.
 double stable_sigmoid(double x) {
   return x >= 0 ? 1.0 / (1.0 + std::exp(-x)) : std::exp(x) / (1.0 + std::exp(x));
 }
@@ -36,7 +33,7 @@ double row_loss(LossKind kind, const double* x, const double* t, int64_t width) 
       if (t[i] > 0) loss += t[i] * std::log(t[i]);
     return loss;
   }
-  for (int64_t i = 0; i < width; ++i) loss += log1p_exp(x[i]) - t[i] * x[i];
+  for (int64_t i = 0; i < width; ++i) loss += softplus(x[i]) - t[i] * x[i];
   return kind == LossKind::kSigmoidMean ? loss / static_cast<double>(width) : loss;
 }
 

@@ -3,6 +3,7 @@
 #include <cmath>
 
 #include "base/error.h"
+#include "base/fields.h"
 #include "data/augment/policy.h"
 
 namespace vitrail {
@@ -11,11 +12,6 @@ namespace {
 void require_probability(const char* key, double value) {
   VT_REQUIRE(value >= 0 && value <= 1, ErrorKind::kConfig, "augment.%s is %g: expected a probability, 0..1",
              key, value);
-}
-
-void require_integer(const char* key, int64_t value, int64_t low, int64_t high) {
-  VT_REQUIRE(value >= low && value <= high, ErrorKind::kConfig, "augment.%s is %lld: expected %lld..%lld",
-             key, static_cast<long long>(value), static_cast<long long>(low), static_cast<long long>(high));
 }
 
 void require_range(const char* key, const std::vector<double>& range, double low, double high) {
@@ -50,7 +46,7 @@ void validate(const AugmentConfig& c) {
   constexpr double kTiny = 1e-6;
   require_range("crop_scale", c.crop_scale, kTiny, 1);
   require_range("crop_ratio", c.crop_ratio, 1e-3, 1e3);
-  require_integer("pad", c.pad, 0, 1024);
+  require_in_range("augment.pad", c.pad, 0, 1024);
   require_probability("hflip", c.hflip);
   require_probability("vflip", c.vflip);
   parse_policy(c.policy);
@@ -60,17 +56,17 @@ void validate(const AugmentConfig& c) {
   require_probability("blur", c.blur);
   require_range("blur_sigma", c.blur_sigma, 0, 100);
   require_probability("erase", c.erase);
-  require_integer("erase_count", c.erase_count, 1, 100);
+  require_in_range("augment.erase_count", c.erase_count, 1, 100);
   require_range("erase_area", c.erase_area, kTiny, 1);
   require_alpha("mixup", c.mixup);
   require_alpha("cutmix", c.cutmix);
   require_probability("mix_prob", c.mix_prob);
   require_probability("mix_switch", c.mix_switch);
-  require_integer("mix_group", c.mix_group, 2, 4096);
+  require_in_range("augment.mix_group", c.mix_group, 2, 4096);
   VT_REQUIRE(c.mix_group % 2 == 0, ErrorKind::kConfig,
              "augment.mix_group is %lld: expected an even number, since samples are mixed in pairs",
              static_cast<long long>(c.mix_group));
-  require_integer("repeats", c.repeats, 1, 64);
+  require_in_range("augment.repeats", c.repeats, 1, 64);
 }
 
 }  // namespace vitrail

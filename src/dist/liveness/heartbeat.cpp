@@ -144,7 +144,7 @@ void Heartbeat::hear(const Json& message) {
   const std::string is = message.at("is").get<std::string>();
   if (is == "heard") ++answers_;
   if (is == "heard") changed_.notify_all();
-  if (is == "news" && settings_.first == 0) pulses_[0].bring_news(message.at("text").get<std::string>());
+  if (is == "news" && settings_.first == 0) pulses_[0].add_log_event(message.at("text").get<std::string>());
   if (is == "stop" && settings_.stop) settings_.stop();
   if (is == "end")
     end({message.at("rank").get<int>(), message.at("code").get<int>(),

@@ -14,10 +14,10 @@
 #include <thread>
 #include <vector>
 
-#include "base/pulse.h"
 #include "dist/communicator.h"
 #include "dist/liveness/line_socket.h"
 #include "dist/liveness/rank_table.h"
+#include "dist/pulse.h"
 
 namespace vitrail::liveness {
 

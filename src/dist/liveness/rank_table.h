@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "base/json.h"
-#include "base/pulse.h"
+#include "dist/pulse.h"
 
 namespace vitrail::liveness {
 

@@ -25,25 +25,7 @@ Library::Library() : exceptions_(std::uncaught_exceptions()) {
 }
 
 Library::~Library() {
-  if (!failed_.load() && on_its_way_.empty() && std::uncaught_exceptions() <= exceptions_) MPI_Finalize();
-}
-
-void Library::fail(const std::string& why) {
-  const std::lock_guard lock(mutex_);
-  if (!failed_.load()) why_ = why;
-  failed_.store(true);
-}
-
-std::string Library::failure() const {
-  if (!failed_.load()) return {};
-  const std::lock_guard lock(mutex_);
-  return why_.empty() ? "another rank has failed" : why_;
-}
-
-void Library::throw_if_failed() const {
-  if (!failed_.load()) return;
-  const std::lock_guard lock(mutex_);
-  throw Error(ErrorKind::kComm, why_);
+  if (!failed() && on_its_way_.empty() && std::uncaught_exceptions() <= exceptions_) MPI_Finalize();
 }
 
 void Library::check(int code, const char* function) {

@@ -2,11 +2,11 @@
 // and what this rank has on its way in all groups. Knows no collective.
 #pragma once
 
-#include <atomic>
 #include <memory>
-#include <mutex>
 #include <string>
 #include <vector>
+
+#include "dist/group_failure.h"
 
 namespace vitrail::mpi {
 
@@ -32,10 +32,10 @@ class Library {
 
   // After this nothing waits, nothing is finalised and MPI is not called again. The first text stays. May be
   // called from any thread.
-  void fail(const std::string& why);
-  bool failed() const { return failed_.load(); }
-  std::string failure() const;   // the text; empty: it has not failed
-  void throw_if_failed() const;  // Error(kComm)
+  void fail(const std::string& why) { failure_.set(why); }
+  bool failed() const { return failure_.is_set(); }
+  std::string failure() const { return failure_.text(); }    // empty: it has not failed
+  void throw_if_failed() const { failure_.throw_if_set(); }  // Error(kComm)
   // Throws Error(kComm) for what an MPI function returned.
   void check(int code, const char* function);
 
@@ -51,9 +51,7 @@ class Library {
   std::vector<Moving*> on_its_way_;
   std::vector<Scratch> spare_;
   int exceptions_;  // on their way when MPI was started
-  mutable std::mutex mutex_;
-  std::string why_;
-  std::atomic<bool> failed_{false};
+  GroupFailure failure_;
 };
 
 }  // namespace vitrail::mpi

@@ -2,8 +2,6 @@
 
 #include <thread>
 
-#include "base/error.h"
-
 #if defined(__x86_64__)
 #include <immintrin.h>
 #endif
@@ -47,24 +45,8 @@ World::World(int size)
     : event_counts_(static_cast<size_t>(size)), spin_(spin_of(size, std::thread::hardware_concurrency())) {}
 
 void World::abort(const std::string& why) {
-  {
-    const std::lock_guard lock(mutex_);
-    if (!aborted_.load()) why_ = why;
-    aborted_.store(true);
-  }
+  failure_.set(why);
   for (EventCount& events : event_counts_) events.notify();
-}
-
-std::string World::failure() const {
-  if (!aborted_.load()) return {};
-  const std::lock_guard lock(mutex_);
-  return why_.empty() ? "another rank has failed" : why_;
-}
-
-void World::throw_if_aborted() const {
-  if (!aborted_.load()) return;
-  const std::lock_guard lock(mutex_);
-  throw Error(ErrorKind::kComm, why_);
 }
 
 }  // namespace vitrail::threads

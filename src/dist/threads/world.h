@@ -6,8 +6,9 @@
 #include <chrono>
 #include <cstdint>
 #include <deque>
-#include <mutex>
 #include <string>
+
+#include "dist/group_failure.h"
 
 namespace vitrail::threads {
 
@@ -35,17 +36,15 @@ class World {
   void wait(int rank, uint32_t seen) { event_count(rank).wait(seen, spin_); }
   // The first text stays. May be called from any thread.
   void abort(const std::string& why);
-  const std::atomic<bool>& aborted_flag() const { return aborted_; }
-  std::string failure() const;  // that text; empty: nobody has
+  const std::atomic<bool>& aborted_flag() const { return failure_.is_set(); }
+  std::string failure() const { return failure_.text(); }  // that text; empty: nobody has
   // Throws Error(kComm) with the text given to abort().
-  void throw_if_aborted() const;
+  void throw_if_aborted() const { failure_.throw_if_set(); }
 
  private:
   std::deque<EventCount> event_counts_;  // by rank
   std::chrono::microseconds spin_;       // before a rank that waits sleeps
-  mutable std::mutex mutex_;
-  std::string why_;
-  std::atomic<bool> aborted_{false};
+  GroupFailure failure_;
 };
 
 }  // namespace vitrail::threads

@@ -56,14 +56,6 @@ std::optional<ShareFit> fit_gustafson(const std::vector<ScalingPoint>& speedups)
       speedups, [](double n) { return n; }, [](double n) { return 1 - n; });
 }
 
-double amdahl_time(double single, double serial_share, double ranks) {
-  return single * (serial_share + (1 - serial_share) / ranks);
-}
-
-double gustafson_speedup(double serial_share, double ranks) {
-  return serial_share + ranks * (1 - serial_share);
-}
-
 std::optional<LatencyFit> fit_latency(const std::vector<MessageTime>& times) {
   // Each row is divided by its time: alpha / t + beta bytes / t = 1.
   double aa = 0, ab = 0, bb = 0, a = 0, b = 0;

@@ -23,8 +23,6 @@ struct ShareFit {
 std::optional<ShareFit> fit_amdahl(const std::vector<ScalingPoint>& times);
 // Gustafson: n ranks do s + n (1 - s) times the work of one in the time of one. `speedups` are n t1 / tn.
 std::optional<ShareFit> fit_gustafson(const std::vector<ScalingPoint>& speedups);
-double amdahl_time(double single, double serial_share, double ranks);
-double gustafson_speedup(double serial_share, double ranks);
 
 // alpha + beta x bytes: what a message costs, and what each of its bytes does.
 struct LatencyFit {

@@ -32,14 +32,14 @@ class StudyRun {
     const std::vector<StudyCase> cases = list_cases(config_);
     const std::vector<StudyCase> order = shuffled(cases, config_.seed);
     for (const StudyCase& one : order) read(one, retry);
-    tell({std::ssize(results_), nullptr});
+    report({std::ssize(results_), nullptr});
     for (const StudyCase& one : order) {
       if (results_.count(one.name())) continue;
       check_stop(cases.size());
       CaseResult result = measured(one);
       check_stop(cases.size());  // a case that was told to end has measured nothing
       folder_.keep(one, to_json(result));
-      tell({1, &results_.emplace(one.name(), std::move(result)).first->second});
+      report({1, &results_.emplace(one.name(), std::move(result)).first->second});
     }
     std::vector<CaseResult> all;
     for (const StudyCase& one : cases) all.push_back(results_.at(one.name()));
@@ -100,7 +100,7 @@ class StudyRun {
     return result;
   }
 
-  void tell(const StudyProgress& now) const {
+  void report(const StudyProgress& now) const {
     if (hooks_.progress) hooks_.progress(now);
   }
 

@@ -126,7 +126,8 @@ Known run_member(const Op& op, std::span<const Known> ins, ThreadPool& pool) {
 
 void round_to(DType type, Known& known) {
   if (known.noise.exact()) known.noise = silence(known.values.size());
-  for (size_t i = 0; i < known.values.size(); ++i) known.noise.widen(i, rounding_of(type, known.values[i]));
+  for (size_t i = 0; i < known.values.size(); ++i)
+    known.noise.add_error(i, rounding_of(type, known.values[i]));
 }
 
 bool is_gemm(const Op& op) {
@@ -192,7 +193,7 @@ std::vector<Noise> result_noise(const NoiseQuery& query, std::span<const Known> 
   for (size_t r = 0; r < wanted.size(); ++r) {
     all.push_back(noise::of_node({query, wanted, types, r, wanted[r]}));
     for (size_t i = 0; is_float(types[r]) && i < wanted[r].values.size(); ++i)
-      all.back().widen(i, noise::rounding_of(types[r], wanted[r].values[i]));
+      all.back().add_error(i, noise::rounding_of(types[r], wanted[r].values[i]));
   }
   return all;
 }

@@ -26,7 +26,7 @@ struct Noise {
     return (typical.empty() ? bound[i] * bound[i] / 3 : typical[i] * typical[i]) + variance[i];
   }
   // Adds an error that is spread evenly up to `most`.
-  void widen(size_t i, double most) {
+  void add_error(size_t i, double most) {
     bound[i] += most;
     if (!typical.empty()) typical[i] += most / std::sqrt(3.0);
   }

@@ -2,7 +2,7 @@
 #pragma once
 
 #include "backend/cuda/api/session.h"
-#include "base/act_kind.h"
+#include "ops/act_kind.h"
 
 namespace vitrail::cuda {
 

@@ -1,7 +1,7 @@
 // The activations other than the gelu, and their gradients: dx from x and dy.
 #pragma once
 
-#include "base/act_kind.h"
+#include "ops/act_kind.h"
 
 namespace vitrail::cuda {
 

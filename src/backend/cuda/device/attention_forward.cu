@@ -138,7 +138,8 @@ void launch(Session& session, const AttentionCall& call) {
   const auto kernel = short_attention<T, kShape>;
   allow_shared(kernel, turns ? 2 * kBytes : kBytes, "attention_short");
   launch_early(session, "attention_short", kernel,
-               {dim3(turns ? seats : heads, shares), kNow.warps * 32, turns ? size_t{2} * kBytes : kBytes}, call);
+               {dim3(turns ? seats : heads, shares), kNow.warps * 32, turns ? size_t{2} * kBytes : kBytes},
+               call);
 }
 
 }  // namespace

@@ -1,7 +1,7 @@
 // Attention over long sequences in 16 bits on Hopper: in persistent blocks one warp prefetches tiles of keys
-// and values by TMA, and two warp groups have 64 queries each. A group starts the matrix multiplication of its
-// queries with the next keys and that of its weights with the present values together, and computes the next
-// weights under the second. The last tile is multiplied no wider than its keys need.
+// and values by TMA, and two warp groups have 64 queries each. A group starts the matrix multiplication of
+// its queries with the next keys and that of its weights with the present values together, and computes the
+// next weights under the second. The last tile is multiplied no wider than its keys need.
 #include <algorithm>
 
 #include "backend/cuda/device/attention_forward.cuh"

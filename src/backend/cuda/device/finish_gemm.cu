@@ -3,9 +3,9 @@
 #include <algorithm>
 
 #include "backend/cuda/device/gelu.cuh"
+#include "backend/cuda/device/gemms.cuh"
 #include "backend/cuda/device/launch.cuh"
 #include "backend/cuda/device/packs.cuh"
-#include "backend/cuda/device/gemms.cuh"
 #include "backend/cuda/device/session.cuh"
 
 namespace vitrail::cuda {
@@ -171,7 +171,8 @@ void finish_gemm(Session& session, const FinishCall& call) {
                           .chunks = static_cast<uint32_t>(chunks),
                           .across = static_cast<uint32_t>(across),
                           .turn = static_cast<uint32_t>(kThreads % across)};
-    launch_early(session, "pass over a GEMM", kernel, {blocks_for(chunks, kThreads * kAhead), kThreads}, args);
+    launch_early(session, "pass over a GEMM", kernel, {blocks_for(chunks, kThreads * kAhead), kThreads},
+                 args);
   }
 }
 

@@ -64,12 +64,12 @@ void start_libraries(Session& session) {
   std::byte* matrices = memory + kWorkspaceBytes;
   check(cudaMemsetAsync(matrices, 0, 3 * kMatrix, session.stream), "clearing device memory");
   gemm_api().gemm(session, {.m = kSide,
-                                .n = kSide,
-                                .k = kSide,
-                                .a = {matrices, DType::kBF16},
-                                .b = {matrices + kMatrix, DType::kBF16},
-                                .d = {matrices + 2 * kMatrix, DType::kBF16},
-                                .workspace = memory});
+                            .n = kSide,
+                            .k = kSide,
+                            .a = {matrices, DType::kBF16},
+                            .b = {matrices + kMatrix, DType::kBF16},
+                            .d = {matrices + 2 * kMatrix, DType::kBF16},
+                            .workspace = memory});
   check(cudaStreamSynchronize(session.stream), "the first GEMM");
 }
 

@@ -45,8 +45,7 @@ cudaDataType_t type_of(DType dtype) {
 
 template <typename T>
 void set(Gemm& gemm, cublasLtMatmulDescAttributes_t attribute, const T& value) {
-  check(cublasLtMatmulDescSetAttribute(&gemm.matmul, attribute, &value, sizeof value),
-        "describing a GEMM");
+  check(cublasLtMatmulDescSetAttribute(&gemm.matmul, attribute, &value, sizeof value), "describing a GEMM");
 }
 
 cublasLtEpilogue_t epilogue_of(const GemmCall& call) {
@@ -155,9 +154,9 @@ void gemm(Session& session, const GemmCall& call) {
   set_pointers(known, call);
   const float one = 1, beta = call.c.data ? 1.0f : 0.0f;
   const void* added = call.c.data ? call.c.data : call.d.data;
-  check(cublasLtMatmul(session.blas, &known.matmul, &one, call.b.data, &known.b, call.a.data, &known.a,
-                       &beta, added, &known.d, call.d.data, &known.d, &known.choices[algorithm].algo,
-                       call.workspace, kWorkspaceBytes, session.stream),
+  check(cublasLtMatmul(session.blas, &known.matmul, &one, call.b.data, &known.b, call.a.data, &known.a, &beta,
+                       added, &known.d, call.d.data, &known.d, &known.choices[algorithm].algo, call.workspace,
+                       kWorkspaceBytes, session.stream),
         "a GEMM");
 }
 

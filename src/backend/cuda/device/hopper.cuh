@@ -59,8 +59,8 @@ __device__ __forceinline__ void tma_store(uint32_t from, const CUtensorMap& map,
       "l"(&map), "r"(column), "r"(row)
       : "memory");
 }
-// Waits until all but the kLeft latest TMA stores of this thread have read their shared memory, which may then
-// be written again.
+// Waits until all but the kLeft latest TMA stores of this thread have read their shared memory, which may
+// then be written again.
 template <int kLeft>
 __device__ __forceinline__ void tma_store_wait() {
   asm volatile("cp.async.bulk.wait_group.read %0;" ::"n"(kLeft) : "memory");
@@ -101,18 +101,17 @@ __device__ __forceinline__ uint64_t group_columns(uint32_t address, uint32_t nex
 #define VT_TEN(tens)                                                                                   \
   "%" #tens "0, %" #tens "1, %" #tens "2, %" #tens "3, %" #tens "4, %" #tens "5, %" #tens "6, %" #tens \
   "7, %" #tens "8, %" #tens "9, "
-#define VT_GEMM(terms, type, turned)                                                                  \
-  asm volatile(                                                                                          \
-      "{\n .reg .pred add;\n setp.ne.b32 add, %98, 0;\n"                                                 \
-      " wgmma.mma_async.sync.aligned.m64n192k" terms ".f32." type "." type                                \
-      " {%0, %1, %2, %3, %4, %5, %6, %7, %8, %9, " VT_TEN(1) VT_TEN(2) VT_TEN(3) VT_TEN(4) VT_TEN(5)     \
-          VT_TEN(6) VT_TEN(7) VT_TEN(8) "%90, %91, %92, %93, %94, %95}, %96, %97, add, 1, 1" turned      \
-                                        ";\n}"                                                           \
-      : VT_F32(0), VT_F32(32), VT_F32(64)                                                                \
+#define VT_GEMM(terms, type, turned)                                                                       \
+  asm volatile(                                                                                            \
+      "{\n .reg .pred add;\n setp.ne.b32 add, %98, 0;\n"                                                   \
+      " wgmma.mma_async.sync.aligned.m64n192k" terms ".f32." type "." type                                 \
+      " {%0, %1, %2, %3, %4, %5, %6, %7, %8, %9, " VT_TEN(1) VT_TEN(2) VT_TEN(3) VT_TEN(4) VT_TEN(5)       \
+          VT_TEN(6) VT_TEN(7) VT_TEN(8) "%90, %91, %92, %93, %94, %95}, %96, %97, add, 1, 1" turned ";\n}" \
+      : VT_F32(0), VT_F32(32), VT_F32(64)                                                                  \
       : "l"(a), "l"(b), "r"(adds))
 
-// d[64, 192] = a . b^T for 32 bytes of terms, or d += where `adds`; with kAlong false b is stored as [16, 192],
-// which e4m3 cannot be.
+// d[64, 192] = a . b^T for 32 bytes of terms, or d += where `adds`; with kAlong false b is stored as [16,
+// 192], which e4m3 cannot be.
 template <typename T, bool kAlong>
 __device__ __forceinline__ void group_gemm(float (&d)[96], uint64_t a, uint64_t b, int adds) {
   constexpr bool kCodes = std::is_same_v<T, __nv_fp8_e4m3>, kHalf = std::is_same_v<T, __half>;

@@ -1,5 +1,5 @@
-// What the Hopper GEMM does for e4m3 codes: the scales of its sums, and codes as its result, after a gelu. A tile's
-// codes take half as many bytes as 16-bit results, so the pages hold all of them at once.
+// What the Hopper GEMM does for e4m3 codes: the scales of its sums, and codes as its result, after a gelu. A
+// tile's codes take half as many bytes as 16-bit results, so the pages hold all of them at once.
 #pragma once
 
 #include "backend/cuda/api/gemms.h"
@@ -15,15 +15,15 @@ struct CodeScales {
 
 #ifdef __CUDA_ARCH_FEAT_SM90_ALL
 
-// The largest magnitude that a row of the result may have. Rounding to e4m3 lengthens a vector by a sixteenth at
-// most, and both factors were rounded after their norms were taken.
+// The largest magnitude that a row of the result may have. Rounding to e4m3 lengthens a vector by a sixteenth
+// at most, and both factors were rounded after their norms were taken.
 __device__ __forceinline__ float bound_of(const BoundedCodes& codes, int row) {
   constexpr float kRounded = 1.14f;
   return kRounded * codes.norms[row] * codes.tops[0] + codes.tops[1];
 }
 
-// Loads the scale of a's row that this lane has of the warp's 32. For codes as a result it also finds the scale
-// of that row's codes, which the tiles of the first columns write: NaN where the gelu's f16 might not hold it.
+// Loads the scale of a's row that this lane has of the warp's 32. For codes as a result it also finds the
+// scale of that row's codes, which the tiles of the first columns write: NaN where f16 might not hold it.
 template <bool kCodes>
 __device__ __forceinline__ void prepare_row(const CodeScales& scales, const Share& share, int m, int lane) {
   constexpr float kMostOfHalf = 65504.0f;
@@ -52,8 +52,8 @@ __device__ __forceinline__ void scale_sums(const Share& share, float (&sums)[2][
   }
 }
 
-// The erf form of the gelu in f16, within 3e-4 of it: a code has four bits. It is x / 2 (1 + tanh(x p(x^2))), p being
-// fitted to the erf; beyond 6 the tanh is 1.
+// The erf form of the gelu in f16, within 3e-4 of it: a code has four bits. It is x / 2 (1 + tanh(x p(x^2))),
+// p being fitted to the erf; beyond 6 the tanh is 1.
 __device__ __forceinline__ __half2 half_gelu(__half2 x) {
   const auto both = [](float value) { return __float2half2_rn(value); };
   const __half2 near = __hmin2(__hmax2(x, both(-6.0f)), both(6.0f)), square = __hmul2(near, near);

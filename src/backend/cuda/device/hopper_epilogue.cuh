@@ -1,6 +1,6 @@
-// The epilogue of the Hopper GEMM: bias, gelu, scale and residual, or the slope of a gelu applied to the sums,
-// then the store by TMA through shared memory, where every warp has a few pages of its own. Knows nothing of
-// how the sums are computed.
+// The epilogue of the Hopper GEMM: bias, gelu, scale and residual, or the slope of a gelu applied to the
+// sums, then the store by TMA through shared memory, where every warp has a few pages of its own. Knows
+// nothing of how the sums are computed.
 #pragma once
 
 #include "backend/cuda/api/gemms.h"
@@ -10,8 +10,8 @@
 namespace vitrail::cuda {
 
 // The epilogues s + bias; gelu(s + bias); s + bias, rounded, and gelu of that; gelu(s + bias) and its slope;
-// gelu(s + bias) as e4m3 codes; (s + bias) * scale + residual; s times the slope of the gelu at another matrix,
-// and s times another matrix, with the sums of its columns. An operand without data is left out.
+// gelu(s + bias) as e4m3 codes; (s + bias) * scale + residual; s times the slope of the gelu at another
+// matrix, and s times another matrix, with the sums of its columns. An operand without data is left out.
 enum class Epilogue { kPlain, kGelu, kGeluKept, kGeluSlope, kGeluCodes, kAdd, kSlope, kTimes };
 // Whether an epilogue makes a gradient, with the sums of its columns.
 template <Epilogue kEpilogue>
@@ -24,7 +24,7 @@ constexpr bool kMakesTwo = kEpilogue == Epilogue::kGeluKept || kEpilogue == Epil
 
 struct EpilogueArgs {
   Elements bias, scale;
-  float* partials;  // of the column sums, a row for every 32 rows of the result; null: none are wanted
+  float* partials;    // of the column sums, a row for every 32 rows of the result; null: none are wanted
   CodeScales scales;  // of GEMMs of e4m3 codes
   int m, n;
 };
@@ -43,9 +43,9 @@ __device__ __forceinline__ void prepare(const CUtensorMap& read, const EpilogueA
     copy_columns(share.scale, w.scales.b + share.column, w.n - share.column, lane);
     prepare_row<kEpilogue == Epilogue::kGeluCodes>(w.scales, share, w.m, lane);
   }
-  if constexpr (!kGradient<kEpilogue>)
-    fetch_columns<T>(share.bias, w.bias, share.column, w.n, 0, lane);
-  if constexpr (kEpilogue == Epilogue::kAdd) fetch_columns<T>(share.scale, w.scale, share.column, w.n, 1, lane);
+  if constexpr (!kGradient<kEpilogue>) fetch_columns<T>(share.bias, w.bias, share.column, w.n, 0, lane);
+  if constexpr (kEpilogue == Epilogue::kAdd)
+    fetch_columns<T>(share.scale, w.scale, share.column, w.n, 1, lane);
   __syncwarp();
 }
 
@@ -69,8 +69,8 @@ __device__ __forceinline__ void write_half(const Share& share, const float (&sum
   for (int q = 0; q < 2; ++q) store8x8x4(line_at(share.page(half / 2), half, q, lane), results[q]);
 }
 
-// Half a page of what is kept and of the gelu, as fragments of two 16 x 16 matrices: the sums with bias, rounded,
-// and the gelu of what was rounded; or the slope and the gelu of the sums with bias.
+// Half a page of what is kept and of the gelu, as fragments of two 16 x 16 matrices: the sums with bias,
+// rounded, and the gelu of what was rounded; or the slope and the gelu of the sums with bias.
 struct BothOfHalf {
   uint32_t kept[2][4], gelu[2][4];
 
@@ -145,8 +145,8 @@ __device__ __forceinline__ void slope_half(const Share& share, const float (&sum
   for (int q = 0; q < 2; ++q) store8x8x4(line_at(share.page(half / 2), half, q, lane), both[q]);
 }
 
-// Adds up what the eight lanes of a column have, for all 64 columns of a page: lane l gets the sums of columns
-// 2 l and 2 l + 1. In each of three steps a lane keeps half of its columns and gives the other half away.
+// Adds up what the eight lanes of a column have, for all 64 columns of a page: lane l gets the sums of
+// columns 2 l and 2 l + 1. In each of three steps a lane keeps half of its columns and gives half away.
 __device__ __forceinline__ float2 sum_lanes(const float (&first)[8], const float (&second)[8], int lane) {
   float v[8];
 #pragma unroll
@@ -159,8 +159,7 @@ __device__ __forceinline__ float2 sum_lanes(const float (&first)[8], const float
 #pragma unroll
     for (int i = 0; i < width; ++i) {
       const bool upper = lane & (2 * width);
-      v[i] = (upper ? v[i + width] : v[i]) +
-             __shfl_xor_sync(~0u, upper ? v[i] : v[i + width], 2 * width);
+      v[i] = (upper ? v[i + width] : v[i]) + __shfl_xor_sync(~0u, upper ? v[i] : v[i + width], 2 * width);
     }
   return {v[0], v[1]};
 }
@@ -178,8 +177,8 @@ __device__ __forceinline__ void send_sums(const CUtensorMap& d, const Share& sha
   }
 }
 
-// A part takes two pages, of which the one before the last may still be read by its store; half of the part's gelus
-// are computed meanwhile, for more there are not enough registers.
+// A part takes two pages, of which the one before the last may still be read by its store; half of the part's
+// gelus are computed meanwhile, for more there are not enough registers.
 template <typename T, Epilogue kEpilogue>
 __device__ __forceinline__ void send_both(const CUtensorMap& d, const CUtensorMap& kept, const Share& share,
                                           const float (&sums)[2][96], int lane) {
@@ -216,11 +215,12 @@ __device__ __forceinline__ void write_columns(const EpilogueArgs& w, const Share
 }
 
 // What the first kPages parts read is already in flight. A later part is loaded as soon as the store of its
-// page has read shared memory, for which it has the time of one more part. Where d is the matrix that is read,
-// each part of it is read before it is written, by this warp alone.
+// page has read shared memory, for which it has the time of one more part. Where d is the matrix that is
+// read, each part of it is read before it is written, by this warp alone.
 template <typename T, Epilogue kEpilogue>
-__device__ __forceinline__ void send_read(const CUtensorMap& d, const CUtensorMap& read, const EpilogueArgs& w,
-                                          const Share& share, const float (&sums)[2][96], int lane) {
+__device__ __forceinline__ void send_read(const CUtensorMap& d, const CUtensorMap& read,
+                                          const EpilogueArgs& w, const Share& share,
+                                          const float (&sums)[2][96], int lane) {
   static_assert(Share::kParts / kPages % 2 == 0, "every tile finds the barriers at the same parity");
   float2 columns[Share::kAcross] = {};
 #pragma unroll

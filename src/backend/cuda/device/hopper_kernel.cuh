@@ -1,8 +1,8 @@
 // A GEMM of matrices of 16 or 8 bits with its epilogue, by the instructions of compute capability 9.0, in
-// persistent blocks: one warp group prefetches tiles by TMA, two multiply them in turns. While one multiplies its
-// tile, the other runs the epilogue of its last one on the sums in registers, including the erf form of the gelu,
-// which cuBLASLt lacks. Two blocks may form a cluster: they compute tiles of the same columns, each loads half
-// of what these need of b and sends it to both, and the L2 cache is read a third less.
+// persistent blocks: one warp group prefetches tiles by TMA, two multiply them in turns. While one multiplies
+// its tile, the other runs the epilogue of its last one on the sums in registers, including the erf form of
+// the gelu, which cuBLASLt lacks. Two blocks may form a cluster: they compute tiles of the same columns, each
+// loads half of what these need of b and sends it to both, and the L2 cache is read a third less.
 #pragma once
 
 #include <algorithm>
@@ -99,8 +99,8 @@ __device__ __forceinline__ void fetch_columns_of(const CUtensorMap& b, uint32_t 
   } else {
 #pragma unroll
     for (int c = 0; c < kTileColumns; c += 64)
-      Cluster<kBlocks>::load(to + (c * kTileDepth<In> + rank * kDepth * 64) * 2, b, column + c, k + rank * kDepth,
-                             full);
+      Cluster<kBlocks>::load(to + (c * kTileDepth<In> + rank * kDepth * 64) * 2, b, column + c,
+                             k + rank * kDepth, full);
   }
 }
 

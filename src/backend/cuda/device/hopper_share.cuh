@@ -1,5 +1,5 @@
-// A warp's share of a tile of the Hopper GEMM on its way out: which sums it has, the pages in shared memory that
-// they pass through, and the columns of bias and scale. Knows no epilogue.
+// A warp's share of a tile of the Hopper GEMM on its way out: which sums it has, the pages in shared memory
+// that they pass through, and the columns of bias and scale. Knows no epilogue.
 #pragma once
 
 #include "backend/cuda/device/elements.cuh"
@@ -9,7 +9,7 @@ namespace vitrail::cuda {
 
 constexpr int kPageRows = 16, kPageColumns = 64, kPages = 3;
 constexpr uint32_t kPageBytes = kPageRows * kPageColumns * 2;
-constexpr int kRowsBytes = 2 * 192 * 4;  // a warp's copies of bias and scale
+constexpr int kRowsBytes = 2 * 192 * 4;   // a warp's copies of bias and scale
 constexpr int kScalesBytes = 2 * 32 * 4;  // of what scales its rows before and after the epilogue
 
 #ifdef __CUDA_ARCH_FEAT_SM90_ALL
@@ -20,8 +20,8 @@ constexpr int kScalesBytes = 2 * 32 * 4;  // of what scales its rows before and 
 struct Share {
   static constexpr int kParts = 6, kAcross = 3, kColumns = kAcross * kPageColumns;
   uint32_t pages, read;  // in shared memory; read: the barriers of what is in flight to the pages
-  float *bias, *scale;    // in shared memory too, of the tile's columns
-  float* row_scales;      // the scales of the 32 rows' sums, then what their results are multiplied by
+  float *bias, *scale;   // in shared memory too, of the tile's columns
+  float* row_scales;     // the scales of the 32 rows' sums, then what their results are multiplied by
   int row, column;
 
   __device__ uint32_t page(int part) const { return pages + part % kPages * kPageBytes; }
@@ -69,7 +69,7 @@ __device__ __forceinline__ void fetch_columns(float* to, const Elements& row, in
 __device__ __forceinline__ float2 pair_at(const float* row, int half, int j, int lane) {
   return *reinterpret_cast<const float2*>(row + half % 6 * 32 + 8 * j + lane % 4 * 2);
 }
-// The index of a thread's sums of the j-th eight columns of a half: two of its upper row, or of its lower one.
+// The index of a thread's sums of the j-th eight columns of a half: two of its upper row, or its lower.
 __device__ __forceinline__ constexpr int sums_at(int half, int j, int lower) {
   return (half % 6 * 4 + j) * 4 + lower * 2;
 }

@@ -1,8 +1,8 @@
 // A GEMM of 16-bit matrices of few rows with its epilogue, by the instructions of compute capability 9.0. A
 // block computes one tile: one warp loads by TMA, two warp groups take turns over the steps of its terms. Two
 // blocks share a multiprocessor: while one waits, the other multiplies, or it loads weights while the launch
-// before still runs. Where there are few tiles, the blocks of a cluster share the terms of one; each then adds
-// up, always in the same order, and finishes its part of the tile.
+// before still runs. Where there are few tiles, the blocks of a cluster share the terms of one; each then
+// adds up, always in the same order, and finishes its part of the tile.
 #include "backend/cuda/device/gemms.cuh"
 #include "backend/cuda/device/hopper_small_epilogue.cuh"
 #include "backend/cuda/device/tensor_maps.cuh"
@@ -33,7 +33,8 @@ __global__ void __launch_bounds__(kThreads, 2)
     await_launches();
     if (!w.early) copy_rows<kEpilogue>(w, share, at);
     if constexpr (kEpilogue == SmallEpilogue::kAdd && C::kHoldsResidual) fetch_residual(part, residual);
-    multiply_steps<T>(at, share.steps, __shfl_sync(~0u, static_cast<int>(threadIdx.x) / kGroupThreads, 0), sums);
+    multiply_steps<T>(at, share.steps, __shfl_sync(~0u, static_cast<int>(threadIdx.x) / kGroupThreads, 0),
+                      sums);
   }
   __syncthreads();  // the ring is no longer read
   if (working) {
@@ -71,8 +72,8 @@ void launch(Session& session, const SmallGemmCall& call) {
            work.splits);
   const auto parts = static_cast<unsigned>(work.splits);
   allow_shared(kernel, C::kSharedBytes, "small_gemm");
-  launch_early(session, "small_gemm", kernel, {down * across * parts, kThreads, C::kSharedBytes, parts},
-               maps, work);
+  launch_early(session, "small_gemm", kernel, {down * across * parts, kThreads, C::kSharedBytes, parts}, maps,
+               work);
 }
 
 template <typename T, typename C>

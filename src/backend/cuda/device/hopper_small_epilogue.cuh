@@ -1,5 +1,5 @@
-// The epilogue of the GEMM for few rows: its sums go to shared memory, where the layers of both warp groups and
-// of all blocks of a cluster are added, and from there with bias, gelu, or scale and residual to the result.
+// The epilogue of the GEMM for few rows: its sums go to shared memory, where the layers of both warp groups
+// and of all blocks of a cluster are added, and from there with bias, gelu, or scale and residual to memory.
 #pragma once
 
 #include "backend/cuda/device/gelu.cuh"
@@ -82,8 +82,8 @@ __device__ __forceinline__ void fetch_residual(const Part<C>& part, Residual<C>&
 #pragma unroll
   for (int i = 0; i < C::kItems; ++i)
     if (part.has(i))
-      residual[i] = *reinterpret_cast<const uint2*>(static_cast<const uint16_t*>(part.w.residual.data) +
-                                                    part.place(i));
+      residual[i] =
+          *reinterpret_cast<const uint2*>(static_cast<const uint16_t*>(part.w.residual.data) + part.place(i));
 }
 
 template <typename T, SmallEpilogue kEpilogue, typename C>

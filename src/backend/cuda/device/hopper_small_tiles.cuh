@@ -1,5 +1,5 @@
-// The tiles of the GEMM for few rows: their place in shared memory, the loads that keep its ring full, and the
-// steps that multiply what it holds. Knows nothing of what becomes of the sums.
+// The tiles of the GEMM for few rows: their place in shared memory, the loads that keep its ring full, and
+// the steps that multiply what it holds. Knows nothing of what becomes of the sums.
 #pragma once
 
 #include <algorithm>
@@ -11,19 +11,21 @@
 
 namespace vitrail::cuda::small {
 
-constexpr int kDepth = kStepTerms, kLineBytes = kDepth * 2;  // a step's terms, and a row of them in shared memory
+// A step's terms, and the bytes of a row of them in shared memory.
+constexpr int kDepth = kStepTerms, kLineBytes = kDepth * 2;
 constexpr int kGroupThreads = 128, kGroups = 2;
 constexpr int kWorkers = kGroups * kGroupThreads, kThreads = kWorkers + 32;
 constexpr uint32_t kRoom = 113000;  // for the ring of tiles, with two blocks on a multiprocessor
 constexpr uint32_t kAlignment = 1024;
 
 // The shape of a tile, and where its parts lie in shared memory. After the GEMM the sums lie where the ring
-// was, in layers that are still to be added; rows of them are that long that the writes of a warp meet no bank
-// twice.
+// was, in layers that are still to be added; rows of them are that long that the writes of a warp meet no
+// bank twice.
 template <int kTileColumns>
 struct Cut {
   static constexpr int kColumns = kTileColumns;
-  static constexpr uint32_t kABytes = kSmallTileRows * kLineBytes, kSlotBytes = kABytes + kColumns * kLineBytes;
+  static constexpr uint32_t kABytes = kSmallTileRows * kLineBytes,
+                            kSlotBytes = kABytes + kColumns * kLineBytes;
   // Each slot is read by the same group always, which so sees every phase of its barrier.
   static constexpr int kSlots = std::min<int>(kRoom / kSlotBytes, 8) / kGroups * kGroups;
   static constexpr int kStride = kColumns + 8, kLayerBytes = kSmallTileRows * kStride * 4;
@@ -91,7 +93,8 @@ struct Loads {
     tma_load(at.b(step % C::kSlots), maps.b, (share.first + step) * kDepth, share.column, full);
   }
   __device__ void a(int step) const {
-    tma_load(at.a(step % C::kSlots), maps.a, (share.first + step) * kDepth, share.row, at.full(step % C::kSlots));
+    tma_load(at.a(step % C::kSlots), maps.a, (share.first + step) * kDepth, share.row,
+             at.full(step % C::kSlots));
   }
   __device__ int ahead() const { return min(share.steps, C::kSlots); }
   // Fills the ring's half for b; one of the blocks that read the rest of b brings it to the L2 cache.
@@ -114,10 +117,11 @@ struct Loads {
   }
 };
 
-// A group multiplies every other step. It waits for its GEMM, under which that of the other group is issued, so
-// that the slot is free at once.
+// A group multiplies every other step. It waits for its GEMM, under which that of the other group is issued,
+// so that the slot is free at once.
 template <typename T, typename C, int kSums>
-__device__ __forceinline__ void multiply_steps(const Room<C>& at, int steps, int group, float (&sums)[kSums]) {
+__device__ __forceinline__ void multiply_steps(const Room<C>& at, int steps, int group,
+                                               float (&sums)[kSums]) {
   int slot = group;
   uint32_t parity = 0;
 #pragma unroll

@@ -12,7 +12,7 @@ namespace vitrail::cuda {
 namespace {
 
 constexpr int kImageThreads = 256;
-constexpr int kFlight = 4;                   // pixels a thread has in flight
+constexpr int kFlight = 4;                        // pixels a thread has in flight
 constexpr int kBlockPixels = 16 * kImageThreads;  // at most, of one image
 constexpr int kLevels = 256;
 
@@ -45,8 +45,8 @@ __device__ int place_of(const ImageRecipe& recipe, int y, int x, int height, int
 
 // Reads all channels of one pixel, before it is mixed with the partner image.
 template <int kChannels>
-__device__ void read_pixel(const Geometry& g, const ImageRecipe& recipe, const float (*table)[kLevels],
-                           int y, int x, float (&v)[kChannels]) {
+__device__ void read_pixel(const Geometry& g, const ImageRecipe& recipe, const float (*table)[kLevels], int y,
+                           int x, float (&v)[kChannels]) {
   bool zero = recipe.source < 0;
   for (int i = 0; i < recipe.erased; ++i) zero = zero || holds(recipe.box[i], y, x);
   const int place = place_of(recipe, y, x, g.height, g.width);

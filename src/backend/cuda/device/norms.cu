@@ -139,10 +139,11 @@ void norm(Session& session, const NormCall& call) {
   // With more rows the registers it takes cost more than the latency it hides.
   const bool early = call.early && n.rows.rows <= kFewRows;
   if (width % 8 != 0 || width > 2048)
-    launch_early(session, "norm", norm_by_block, {dim3(static_cast<unsigned>(n.rows.rows), parts), kBlock}, n);
+    launch_early(session, "norm", norm_by_block, {dim3(static_cast<unsigned>(n.rows.rows), parts), kBlock},
+                 n);
   else
-    with_packs<1, 2, 3, 4, 5, 6, 8>(width,
-                                    [&](auto packs) { launch_in_registers<packs>(session, n, parts, early); });
+    with_packs<1, 2, 3, 4, 5, 6, 8>(
+        width, [&](auto packs) { launch_in_registers<packs>(session, n, parts, early); });
 }
 
 }  // namespace

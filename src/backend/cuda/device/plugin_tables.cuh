@@ -1,4 +1,4 @@
-// The tables of the plugin's functions, each made in the file that defines them; plugin.cu puts them into one.
+// The tables of the plugin's functions, each made in the file that defines them; plugin.cu joins them.
 #pragma once
 
 #include "backend/cuda/api/api.h"

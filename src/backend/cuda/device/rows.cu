@@ -37,7 +37,8 @@ __global__ void __launch_bounds__(kThreads) map_elements(Value value, Elements y
 template <typename Value>
 void launch_map(Session& session, const Value& value, const MapCall& call) {
   const unsigned blocks = blocks_for(call.count, 8 * kThreads * kFlight);
-  launch_early(session, "map_elements", map_elements<Value>, {blocks, kThreads}, value, Elements(call.y), call.count);
+  launch_early(session, "map_elements", map_elements<Value>, {blocks, kThreads}, value, Elements(call.y),
+               call.count);
 }
 
 template <typename F>
@@ -97,7 +98,8 @@ void map(Session& session, MapKind kind, const MapCall& call) {
     case MapKind::kGeluTanh:
       return map_one(session, call, GeluTanh{});
     case MapKind::kGeluErfSlope:
-      return full ? map_one(session, call, SlopeOf<GeluErfGrad>{}) : map_one(session, call, SlopeOf<GeluShortGrad>{});
+      return full ? map_one(session, call, SlopeOf<GeluErfGrad>{})
+                  : map_one(session, call, SlopeOf<GeluShortGrad>{});
     case MapKind::kGeluTanhSlope:
       return map_one(session, call, SlopeOf<GeluTanhGrad>{});
     case MapKind::kTanh:

@@ -85,8 +85,7 @@ void finish(Session& session) {
 
 void download(Session& session, void* host, const void* source, size_t bytes) {
   use(session);
-  check(cudaMemcpyAsync(host, source, bytes, cudaMemcpyDeviceToHost, session.stream),
-        "copying from the GPU");
+  check(cudaMemcpyAsync(host, source, bytes, cudaMemcpyDeviceToHost, session.stream), "copying from the GPU");
   check(cudaStreamSynchronize(session.stream), "waiting for the GPU");
 }
 

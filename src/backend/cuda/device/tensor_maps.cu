@@ -35,9 +35,9 @@ CUtensorMap encode(void* data, DType dtype, const cuuint64_t (&sizes)[kRank],
   cuuint32_t every[kRank];
   for (cuuint32_t& step : every) step = 1;
   CUtensorMap map;
-  const CUresult status = encoder()(&map, type_of(dtype), kRank, data, sizes, strides, box, every,
-                                    CU_TENSOR_MAP_INTERLEAVE_NONE, swizzle,
-                                    CU_TENSOR_MAP_L2_PROMOTION_L2_256B, CU_TENSOR_MAP_FLOAT_OOB_FILL_NONE);
+  const CUresult status =
+      encoder()(&map, type_of(dtype), kRank, data, sizes, strides, box, every, CU_TENSOR_MAP_INTERLEAVE_NONE,
+                swizzle, CU_TENSOR_MAP_L2_PROMOTION_L2_256B, CU_TENSOR_MAP_FLOAT_OOB_FILL_NONE);
   VT_CHECK(status == CUDA_SUCCESS, "no map of a matrix with %llu rows of %llu elements: error %d",
            static_cast<unsigned long long>(sizes[1]), static_cast<unsigned long long>(sizes[0]),
            static_cast<int>(status));

@@ -207,7 +207,7 @@ void launch_move(Session& session, const TokenMoveCall& call) {
   const int64_t tokens = blocks_for(call.tokens, block.y), enough = 16 * session.processors / tokens + 1;
   const int64_t images = std::min<int64_t>(call.images, kPositions ? enough : 65535);
   const dim3 grid(static_cast<unsigned>(tokens), static_cast<unsigned>(images));
-  const auto kernel = call.width % 8 != 0                ? move_kernel<1, kPositions>
+  const auto kernel = call.width % 8 != 0             ? move_kernel<1, kPositions>
                       : call.out.dtype == DType::kF32 ? move_kernel<4, kPositions>
                                                       : move_kernel<8, kPositions>;
   launch_early(session, "move_tokens", kernel, {grid, block}, call);

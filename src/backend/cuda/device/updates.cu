@@ -74,9 +74,8 @@ __device__ void update_group(const UpdateRule& rule, const UpdateRates& rates, c
 template <bool kFull>
 constexpr int kBlocksAProcessor = kFull ? 4 : 3;
 
-// All blocks pass over the chunks side by side, so that few pages of memory are in use at once; the rates that
-// all parameters share are computed once.
-// kFull: all operands are f32, but for a copy in bf16.
+// All blocks pass over the chunks side by side, so that few pages of memory are in use at once; the rates
+// that all parameters share are computed once. kFull: all operands are f32, but for a copy in bf16.
 template <typename Rule, bool kFull>
 __global__ void __launch_bounds__(kSegmentThreads, kBlocksAProcessor<kFull>)
     update_kernel(const __grid_constant__ UpdateCall call) {

@@ -1,6 +1,6 @@
 // The hash by which replicas are compared: no flipped bit may pass, and equal bytes give equal hashes
 // wherever they lie.
-#include "base/bulk_hash.h"
+#include "train/bulk_hash.h"
 
 #include <gtest/gtest.h>
 

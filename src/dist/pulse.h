@@ -48,7 +48,7 @@ class Pulse {
   // Returns the same name in memory that lasts as long as this object, for at_node().
   const char* keep(std::string_view name);
   // What others had to say since the last call, for the run's log.
-  std::vector<std::string> take_news();
+  std::vector<std::string> take_log_events();
   // Tests set it, before use, where a rank is to die in a given phase: enter() and begin_step() call it.
   std::function<void(RankPhase phase, int64_t step)> on_enter;
 
@@ -56,8 +56,8 @@ class Pulse {
   State state() const;
   // The last events, those with the number `since` and after; sets it to the number of the next.
   std::vector<Event> events(uint64_t& since) const;
-  void note(const std::string& text);        // one more event
-  void bring_news(const std::string& text);  // an event that the rank's log is told of, too
+  void note(const std::string& text);           // one more event
+  void add_log_event(const std::string& text);  // an event that the rank's log is told of, too
 
  private:
   void record(const std::string& text);
@@ -66,11 +66,11 @@ class Pulse {
   std::atomic<int64_t> step_{0}, updates_{0};
   std::atomic<const char*> node_{""};
   std::atomic<uint64_t> posts_{0};
-  std::atomic<bool> has_news_{false};
+  std::atomic<bool> has_log_events_{false};
   mutable std::mutex mutex_;  // of what follows
   std::deque<Event> events_;
   uint64_t recorded_ = 0;  // events ever
-  std::vector<std::string> news_;
+  std::vector<std::string> log_events_;
   std::set<std::string, std::less<>> names_;
 };
 

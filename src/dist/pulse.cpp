@@ -1,4 +1,4 @@
-#include "base/pulse.h"
+#include "dist/pulse.h"
 
 #include <utility>
 
@@ -38,11 +38,11 @@ const char* Pulse::keep(std::string_view name) {
   return names_.emplace(name).first->c_str();
 }
 
-std::vector<std::string> Pulse::take_news() {
-  if (!has_news_.load(std::memory_order_relaxed)) return {};
+std::vector<std::string> Pulse::take_log_events() {
+  if (!has_log_events_.load(std::memory_order_relaxed)) return {};
   const std::lock_guard lock(mutex_);
-  has_news_.store(false);
-  return std::exchange(news_, {});
+  has_log_events_.store(false);
+  return std::exchange(log_events_, {});
 }
 
 Pulse::State Pulse::state() const {
@@ -62,11 +62,11 @@ void Pulse::note(const std::string& text) {
   record(text);
 }
 
-void Pulse::bring_news(const std::string& text) {
+void Pulse::add_log_event(const std::string& text) {
   const std::lock_guard lock(mutex_);
   record(text);
-  news_.push_back(text);
-  has_news_.store(true);
+  log_events_.push_back(text);
+  has_log_events_.store(true);
 }
 
 }  // namespace vitrail
