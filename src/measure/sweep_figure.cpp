@@ -136,6 +136,7 @@ std::string to_text(const Sweep& sweep) {
   Table table(content.columns);
   for (const auto& cells : content.rows) {
     std::vector<std::string> texts;
+    texts.reserve(cells.size());
     for (const HtmlCell& cell : cells) texts.push_back(cell.text);
     table.row(texts);
   }

@@ -21,7 +21,7 @@ std::string micro_text(const ClusterRow& row) {
 
 // "256 images an update": of the only mesh, also who shares a micro-batch.
 std::string batch_text(const ClusterPlan& plan) {
-  const std::string text = format_integer(plan.batch) + " images an update";
+  std::string text = format_integer(plan.batch) + " images an update";
   const MeshConfig& mesh = plan.rows.at(0).mesh;
   const int64_t together = mesh.tp * mesh.sp * mesh.pp;
   if (plan.rows.size() > 1 || together == 1) return text;

@@ -50,6 +50,6 @@ CaseResult from_run(const StudyCase& one, const std::string& folder);
 nlohmann::ordered_json to_json(const CaseResult& result);
 // Throws Error(kData) where the record is of another case (of another number of ranks, for one) or holds a
 // value that no measurement gives.
-CaseResult result_from(const StudyCase& one, const Json& record, const std::string& place);
+CaseResult result_from(const StudyCase& one, const Json& json, const std::string& place);
 
 }  // namespace vitrail

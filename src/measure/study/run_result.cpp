@@ -60,6 +60,7 @@ double seconds_between(const std::vector<Interval>& intervals, int64_t from, int
 // The first interval, in which caches fill and threads start, counts only where there is no other.
 double usual_update_s(const std::vector<Interval>& intervals) {
   std::vector<double> seconds;
+  seconds.reserve(intervals.size());
   for (const Interval& i : intervals) seconds.push_back(i.seconds / static_cast<double>(i.updates));
   if (seconds.size() > 1) seconds.erase(seconds.begin());
   return spread_of(seconds).median;

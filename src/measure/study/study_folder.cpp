@@ -41,7 +41,7 @@ std::string difference(const Json& there, const Json& here, const std::string& p
   if (there.is_object() && here.is_object()) {
     for (const auto& [key, value] : here.items()) {
       const Json other = there.contains(key) ? there[key] : Json();
-      if (const std::string found = difference(other, value, named(key)); !found.empty()) return found;
+      if (std::string found = difference(other, value, named(key)); !found.empty()) return found;
     }
     for (const auto& [key, value] : there.items())
       if (!here.contains(key)) return difference(value, Json(), named(key));
@@ -68,7 +68,7 @@ Json read_record(const std::string& path, const char* remedy) {
     if (error.kind() != ErrorKind::kData) throw;
     Error better(ErrorKind::kData, error.message(), remedy);
     for (auto place = error.context().rbegin(); place != error.context().rend(); ++place) better.at(*place);
-    throw better;
+    throw Error(better);
   }
 }
 

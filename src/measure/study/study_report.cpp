@@ -40,6 +40,7 @@ std::string page_of(const Study& study, const std::vector<StudyFigure>& figures)
               {"failed", std::to_string(study.failed())}});
   page.section("figures", "Figures");
   std::vector<Figure> drawn;
+  drawn.reserve(figures.size());
   for (const StudyFigure& one : figures) drawn.push_back(one.figure);
   page.figures(drawn);
   page.section("tables", "Tables");
