@@ -39,6 +39,14 @@ std::string content_of(const std::string& path) {
   std::error_code ignored;
   return std::filesystem::exists(path, ignored) ? read_file(path, kMostBytes) : "";
 }
+
+bool is_undone(const Json& line, int64_t last_step, bool eval_due) {
+  const auto step = line["step"].get<int64_t>();
+  if (step != last_step || !eval_due) return step > last_step;
+  const std::string kind = metrics_text(line, "kind");
+  return kind == "eval" || kind == "epoch";
+}
+
 }  // namespace
 
 int64_t for_each_metrics_line(const std::string& path, const MetricsVisitor& visit) {
@@ -52,14 +60,15 @@ int64_t for_each_metrics_line(const std::string& path, const MetricsVisitor& vis
   return broken;
 }
 
-TrimResult trim_metrics(const std::string& path, int64_t last_step, const MetricsVisitor& visit) {
+TrimResult trim_metrics(const std::string& path, int64_t last_step, bool eval_due,
+                        const MetricsVisitor& visit) {
   const std::string content = content_of(path);
   TrimResult result;
   std::string kept;
   scan_lines(content, path, [&](std::string_view text, const std::optional<Json>& line) {
     if (!line) {
       ++result.broken;
-    } else if ((*line)["step"].get<int64_t>() > last_step) {
+    } else if (is_undone(*line, last_step, eval_due)) {
       ++result.undone;
     } else {
       ++result.kept;

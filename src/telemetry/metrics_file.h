@@ -18,12 +18,14 @@ int64_t for_each_metrics_line(const std::string& path, const MetricsVisitor& vis
 
 struct TrimResult {
   int64_t kept = 0;
-  int64_t undone = 0;  // lines of steps past the last one
+  int64_t undone = 0;  // lines of what comes after the state that is resumed
   int64_t broken = 0;
 };
-// Keeps the lines with step <= last_step, replacing the file atomically; `visit` receives each of them. The
-// file is not touched when nothing has to go. Throws Error(kWrite) when it cannot be replaced.
-TrimResult trim_metrics(const std::string& path, int64_t last_step, const MetricsVisitor& visit);
+// Keeps the lines with step <= last_step, replacing the file atomically; `visit` receives each of them. Where
+// the evaluation of last_step is still due, lines of one are not kept, nor of the end of its epoch. The file
+// is not touched when nothing has to go. Throws Error(kWrite) when it cannot be replaced.
+TrimResult trim_metrics(const std::string& path, int64_t last_step, bool eval_due,
+                        const MetricsVisitor& visit);
 
 // Returns a value of a line; NaN or `fallback` when the key is missing or of another type.
 double metrics_number(const Json& line, const char* key);

@@ -78,7 +78,7 @@ std::string RunLog::restore(const std::string& folder, const RunLogOptions& opti
   }
   // A run that starts again from step 0 keeps no lines, those before its first step included.
   const int64_t last_step = *options.resume_step > 0 ? *options.resume_step : -1;
-  trimmed_ = trim_metrics(path, last_step, [&](const Json& line) {
+  trimmed_ = trim_metrics(path, last_step, options.eval_due, [&](const Json& line) {
     remember(line);
     if (metrics_text(line, "kind") == "epoch") rows += summary_row(line);
   });

@@ -19,6 +19,8 @@ struct RunLogOptions {
   // The step whose state was loaded: lines of later steps are dropped. 0 starts a run in a folder that may
   // hold the log of one without any checkpoint; nothing given: the folder must hold no log yet.
   std::optional<int64_t> resume_step;
+  // The evaluation of that step comes first; a line of it is of a life that died after it.
+  bool eval_due = false;
   bool tensorboard = true;
   WriteTrouble trouble;  // called at each file's first failure
 };

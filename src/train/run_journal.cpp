@@ -10,6 +10,7 @@ void RunJournal::open() {
   if (!writes_) return;
   RunLogOptions options;
   if (place_.resume != ResumeMode::kFresh || log_) options.resume_step = progress_.step;
+  options.eval_due = !log_ && progress_.eval_due;  // a run that goes back has had it
   options.tensorboard = tensorboard_;
   options.trouble = [this](const Error& error) { note(error.message()); };
   log_.reset();

@@ -107,13 +107,28 @@ TEST(RunLog, AResumedRunLeavesTheFilesOfAnUndisturbedOne) {
   }
 }
 
+// A life evaluated first, and died before it saved: the next one evaluates again.
+TEST(RunLog, AnEvaluationThatIsStillDueHasNoLine) {
+  const std::string before =
+      "{\"kind\":\"eval\",\"step\":2}\n{\"kind\":\"train\",\"step\":4}\n{\"kind\":\"event\",\"step\":4}\n";
+  const std::string due = "{\"kind\":\"eval\",\"step\":4}\n{\"kind\":\"epoch\",\"step\":4,\"epoch\":0}\n";
+  for (const bool eval_due : {false, true}) {
+    const RunFolder folder;
+    std::ofstream(folder.file("metrics.jsonl")) << before << due << "{\"kind\":\"train\",\"step\":5}\n";
+    const RunLog log(folder.path(), {.resume_step = 4, .eval_due = eval_due, .tensorboard = false});
+    EXPECT_EQ(log.trimmed().undone, eval_due ? 3 : 1);
+    EXPECT_EQ(folder.content("metrics.jsonl"), eval_due ? before : before + due);
+    EXPECT_EQ(folder.content("summary.csv").find("\n0,") == std::string::npos, eval_due);
+  }
+}
+
 TEST(RunLog, LinesThatAreNoneArePassedOver) {
   const RunFolder folder;
   const std::string path = folder.file("metrics.jsonl");
   std::ofstream(path) << "{\"kind\":\"train\",\"step\":1}\nnonsense\n[1]\n{\"step\":\"2\"}\n"
                       << std::string(100000, '[')
                       << "\n{\"kind\":5,\"step\":2,\"epoch\":\"x\"}\n{\"step\":3}";
-  const TrimResult result = trim_metrics(path, 10, nullptr);
+  const TrimResult result = trim_metrics(path, 10, false, nullptr);
   EXPECT_EQ(result.kept, 2);
   EXPECT_EQ(result.broken, 5);
   EXPECT_EQ(folder.content("metrics.jsonl"),

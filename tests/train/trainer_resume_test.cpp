@@ -70,6 +70,23 @@ TEST(ResumeRun, StoppedAfterEveryStepOnOtherThreads) {
   expect_same_run(work / "lives", work / "whole");
 }
 
+// The run is stopped before an evaluation; its next life makes that up, and dies before it saves anything.
+TEST(ResumeRun, AnEvaluationThatADeathUndidIsInTheLogOnce) {
+  const WorkFolder work;
+  TrainConfig config = full_config(kSteps);
+  config.train.eval_every = 5;  // at the end of an epoch
+  train(config, work / "whole");
+  const std::string saved = work / "run/checkpoints", aside = work / "aside";
+  EXPECT_EQ(train(config, work / "run", {.stop_after = 5}).evals.size(), 0u);
+  std::filesystem::copy(
+      saved, aside, std::filesystem::copy_options::recursive | std::filesystem::copy_options::copy_symlinks);
+  EXPECT_EQ(train(config, work / "run", {.resume = ResumeMode::kNewest, .stop_after = 6}).evals.size(), 2u);
+  std::filesystem::remove_all(saved);
+  std::filesystem::rename(aside, saved);
+  EXPECT_TRUE(train(config, work / "run", {.resume = ResumeMode::kNewest}).outcome.finished);
+  expect_same_run(work / "run", work / "whole");
+}
+
 TEST(ResumeRun, ThreadsAndWorkersChangeNoBit) {
   for (ComputeType dtype : {ComputeType::kF32, ComputeType::kBF16}) {
     const WorkFolder work;
