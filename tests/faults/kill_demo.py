@@ -4,7 +4,7 @@
 kill_demo.py VITRAIL [--kills N] [--within SECONDS] [--config FILE] [--seed S]
 
 Each time a run is begun in a new folder, ended by SIGKILL after a random time, and started again with --resume: that
-must go on from a checkpoint, or begin anew where not even step 0 was saved, and make at least one update more. Wants
+must go on from the newest checkpoint, or begin anew where not even step 0 was saved, and make at least one update more. Wants
 the Debian package dataset-fashion-mnist. Prints one JSON object; 0 when every run could be resumed."""
 import argparse
 import json
@@ -14,7 +14,7 @@ import sys
 import tempfile
 from pathlib import Path
 
-from kill_train import STOPPED, check_complete, checkpoints
+from kill_train import STOPPED, Broken, NextLife, check_complete, checkpoints
 
 CONFIG = Path(__file__).resolve().parents[2] / "configs/demo-fashion.json"
 
@@ -35,11 +35,15 @@ def one_death(args, run, seconds):
     except subprocess.TimeoutExpired:
         pass  # and killed
     check_complete(run)
-    saved = [int(folder.name[5:]) for folder in checkpoints(run)]
+    saved, life = [int(folder.name[5:]) for folder in checkpoints(run)], NextLife(run)
     done = subprocess.run([*command, "--resume", "--max-time", "1s"], stdin=subprocess.DEVNULL, capture_output=True,
                           text=True, timeout=600)
     if done.returncode not in (0, STOPPED):
         return f"killed after {seconds:.2f} s, --resume ended with {done.returncode}: {done.stderr}"
+    try:
+        life.check()
+    except Broken as broken:
+        return f"killed after {seconds:.2f} s, resumed from {saved}: {broken}"
     if last_step(run) <= max(saved, default=0):
         return f"killed after {seconds:.2f} s, resumed from {saved} and made no step"
     return "begun anew" if not saved else "resumed from step 0" if saved[-1] == 0 else "resumed from a later step"

@@ -8,7 +8,7 @@ is asked to stop by one signal or by two of SIGTERM, SIGUSR1, SIGHUP, SIGXCPU an
 75, resumable; only before the program has set its handlers may a signal end it. The folder is kept whatever happened:
 a run that died before its first checkpoint begins anew there. Whenever a disturbed run reaches its end, its last
 checkpoint and its best model must equal the undisturbed ones byte for byte, its log but for the clock, and a new run
-begins. After each death every checkpoint outside of unfinished folders must be complete. VITRAIL_TEST_LONG in the
+begins; the log must tell that its last life went on from the newest checkpoint. After each death every checkpoint outside of unfinished folders must be complete. VITRAIL_TEST_LONG in the
 environment raises counts that are not 0 to those of a long campaign, at least 200 and 100, with its runs on the disk and not
 in memory. Prints one JSON object; 0 when all held."""
 import argparse
@@ -117,6 +117,35 @@ def log(run):
             if line["kind"] not in ("event", "timing", "start")]
 
 
+def resumes(run):
+    """Steps from which lives of the run went on, by its log, whose last line a death may have torn."""
+    path, steps = run / "metrics.jsonl", []
+    for line in path.read_text(errors="replace").splitlines() if path.exists() else []:
+        try:
+            event = json.loads(line)
+        except ValueError:
+            continue
+        if event.get("what") == "resume":
+            steps.append(event["step"])
+    return steps
+
+
+class NextLife:
+    """The next life of a run: it shall go on from the newest checkpoint there is, and its log shall tell so. A run that began
+    anew instead would end with the same bits."""
+
+    def __init__(self, run):
+        newest = max((int(folder.name[5:]) for folder in checkpoints(run)), default=-1)
+        self.run, self.resumed = run, newest >= 0
+        # A log is cut back to where a life begins: at step 0 nothing of it stays.
+        kept = [step for step in resumes(run) if 0 < newest and step <= newest]
+        self.expected = [*kept, newest] if self.resumed else []
+
+    def check(self):
+        if resumes(self.run) != self.expected:
+            raise Broken(f"its log tells of lives that went on from {resumes(self.run)}, expected {self.expected}")
+
+
 def has_finished(run):
     """Whether the run had said all it had to say: only the process was not gone yet."""
     path = run / "metrics.jsonl"
@@ -142,8 +171,8 @@ class Campaign:
 
     def live(self, run, signals, delay):
         """One life of a run, ended after `delay` seconds; its exit code."""
-        resume = run.exists()
-        self.counts["resumed" if checkpoints(run) else "begun"] += 1
+        resume, life = run.exists(), NextLife(run)
+        self.counts["resumed" if life.resumed else "begun"] += 1
         self.caught = False
         with open(self.work / "output.txt", "w+b") as output:
             process = self.start(run, resume, output)
@@ -164,6 +193,8 @@ class Campaign:
                     process.wait()
             output.seek(0)
             self.said = output.read().decode(errors="replace")[-2000:]
+        if code == 0:
+            life.check()
         return code
 
     def undisturbed(self):

@@ -4,11 +4,12 @@
 sweep_train.py VITRAIL SHIM CONFIG [--sample N] [--only NAME]... [--seed S]
 
 A run is killed before each operation (and in the middle of each write), on a file system that swaps folders and on
-one that cannot; or each operation fails once, by EIO or for lack of space. Then the fault is gone and the run is
-resumed. It must go on, or begin anew where not even step 0 was saved, and its last checkpoint must equal that of an
-undisturbed run byte for byte; after a death also best/ and every measured line of the log. Nothing unfinished may be
-left, and lines of the log must be on the disk before a checkpoint that stands on them. --sample takes N operations of
-each kind; VITRAIL_TEST_LONG in the environment takes all. Prints one JSON object; 0 when all held."""
+one that cannot; or each operation fails once, by EIO or for lack of space. Or the first life is stopped, and the second
+is disturbed. Then the fault is gone and the run is resumed. It must go on from its newest checkpoint, or begin anew where
+not even step 0 was saved, and its last checkpoint must equal that of an undisturbed run byte for byte; after a death also
+best/ and every measured line of the log. Nothing unfinished may be left, and lines of the log must be on the disk before a
+checkpoint that stands on them. --sample takes N operations of each kind; VITRAIL_TEST_LONG in the environment takes all.
+Prints one JSON object; 0 when all held."""
 import argparse
 import errno
 import json
@@ -21,9 +22,9 @@ import sys
 import tempfile
 from pathlib import Path
 
-from kill_train import Broken, check_complete, checkpoints, compare, compare_folders
+from kill_train import STOPPED, Broken, NextLife, check_complete, checkpoints, compare, compare_folders
 
-CANNOT_WRITE = 73
+CANNOT_READ, CANNOT_WRITE = 65, 73
 NO_SWAP = {"FAULT_NO_SWAP": "1"}
 # name -> (class of operations, what is done at the chosen one, other settings of the shim)
 FAULTS = {
@@ -34,7 +35,14 @@ FAULTS = {
     "EIO without swaps": ("any", str(errno.EIO), NO_SWAP),
     "ENOSPC": ("any", str(errno.ENOSPC), {}),
     "EIO when reading": ("read", str(errno.EIO), {}),
+    "kill on resume": ("any", "kill", {}),
+    "EIO on resume": ("any", str(errno.EIO), {}),
+    "EIO when reading on resume": ("read", str(errno.EIO), {}),
 }
+
+
+def disturbs_resume(name):
+    return name.endswith("on resume")
 
 
 def leftovers(run):
@@ -66,9 +74,9 @@ class Sweep:
         self.random = random.Random(args.seed)
         self.counts = {}
 
-    def life(self, run, resume=True, **faults):
+    def life(self, run, *words, resume=True, **faults):
         command = [self.args.vitrail, "train", "--config", self.args.config, "--out", str(run), "--threads", "1",
-                   "--set", "loader.workers=1"] + (["--resume"] if resume else [])
+                   "--set", "loader.workers=1", *words] + (["--resume"] if resume else [])
         settings = {"LD_PRELOAD": self.args.shim, "FAULT_ROOT": str(run)} if faults else {}
         done = subprocess.run(command, stdin=subprocess.DEVNULL, capture_output=True, text=True, errors="replace",
                               env={**os.environ, **settings, **faults}, timeout=self.args.limit)
@@ -84,9 +92,24 @@ class Sweep:
         check_durable_logs(self.work / "calls")
         shutil.rmtree(self.work / "logged")
 
-    def operations(self, cls, more):
-        run, count = self.work / "counted", self.work / "count"
-        if self.life(run, resume=False, FAULT_CLASS=cls, FAULT_COUNT=str(count), **more) != 0:
+    def stop(self):
+        """A run that was stopped after one update, and again after the next, whose evaluation has left a best/."""
+        self.stopped = self.work / "stopped"
+        for resume in (False, True):
+            if self.life(self.stopped, "--max-time", "0.001s", resume=resume) != STOPPED:
+                raise Broken(f"a run was not stopped:\n{self.said}")
+        if [folder.name for folder in checkpoints(self.stopped)] != ["step-00000001", "step-00000002"]:
+            raise Broken(f"the stopped run has {checkpoints(self.stopped)}")
+
+    def begin(self, run, name):
+        """Makes the folder that the life to be disturbed finds; returns whether that is resumed."""
+        if disturbs_resume(name):
+            shutil.copytree(self.stopped, run, symlinks=True)
+        return disturbs_resume(name)
+
+    def operations(self, name):
+        run, count, (cls, _, more) = self.work / "counted", self.work / "count", FAULTS[name]
+        if self.life(run, resume=self.begin(run, name), FAULT_CLASS=cls, FAULT_COUNT=str(count), **more) != 0:
             raise Broken(f"the run under the shim failed:\n{self.said}")
         compare(run, self.whole)
         shutil.rmtree(run)
@@ -101,14 +124,16 @@ class Sweep:
     def case(self, name, at):
         cls, action, more = FAULTS[name]
         run, dies = self.work / "run", action in ("kill", "torn")
-        code = self.life(run, resume=False, FAULT_CLASS=cls, FAULT_ACTION=action, FAULT_AT=str(at), **more)
-        if code not in ([-signal.SIGKILL] if dies else [0, CANNOT_WRITE]):
+        code = self.life(run, resume=self.begin(run, name), FAULT_CLASS=cls, FAULT_ACTION=action, FAULT_AT=str(at), **more)
+        failures = [CANNOT_WRITE, CANNOT_READ] if cls == "read" else [CANNOT_WRITE]
+        if code not in ([-signal.SIGKILL] if dies else [0, *failures]):
             raise Broken(f"it ended with {code}:\n{self.said}")
         check_complete(run)
-        saved = bool(checkpoints(run))
-        went_on = "finished" if code == 0 else "resumed" if saved else "begun anew"
+        last = NextLife(run)
+        went_on = "finished" if code == 0 else "resumed" if last.resumed else "begun anew"
         if self.life(run, **more) != 0:
             raise Broken(f"--resume failed:\n{self.said}")
+        last.check()
         if dies:
             compare(run, self.whole)
         else:
@@ -121,8 +146,7 @@ class Sweep:
         return went_on
 
     def sweep(self, name):
-        cls, _, more = FAULTS[name]
-        total = self.operations(cls, more)
+        total = self.operations(name)
         tally = self.counts[name] = {"operations": total, "tried": 0}
         for at in self.chosen(total):
             try:
@@ -150,7 +174,10 @@ def main():
         sweep, fault = Sweep(args, Path(work)), None
         try:
             sweep.undisturbed()
-            for name in args.only or FAULTS:
+            kinds = args.only or list(FAULTS)
+            if any(map(disturbs_resume, kinds)):
+                sweep.stop()
+            for name in kinds:
                 sweep.sweep(name)
         except Broken as broken:
             fault = str(broken)
