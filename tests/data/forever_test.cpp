@@ -2,8 +2,9 @@
 // and synthetic pixels, computed independently in Python.
 #include <gtest/gtest.h>
 
-#include <thread>
+#include <algorithm>
 
+#include "base/cores.h"
 #include "data/augment/draw.h"
 #include "data/dataset_files.h"
 #include "data/decode.h"
@@ -71,13 +72,12 @@ TEST(LoaderTimes, WorkAddsUpUntilItIsAskedFor) {
   EXPECT_EQ(loader->cpu_seconds(), cpu) << "never reset";
 }
 
-// Half of the machine's threads, one at least and sixteen at most.
+// Half of the cores that the process may run on, one at least and sixteen at most.
 TEST(LoaderTimes, WorkersByDefault) {
   const test::DataFolder folder;
   folder.file("a/1.png", test::png(1));
   const auto data = open_dataset("folder:" + folder.path(), Part::kTrain);
-  const size_t threads = std::thread::hardware_concurrency(),
-               workers = std::clamp<size_t>(threads / 2, 1, 16);
+  const size_t workers = std::clamp<size_t>(allowed_cores().size() / 2, 1, 16);
   EXPECT_EQ(Loader::decoding_bytes(LoaderConfig{}, *data), workers * largest_decoding(*data));
 }
 
