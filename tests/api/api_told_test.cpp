@@ -161,6 +161,8 @@ TEST(OptionsOfAModel, EndsOfRanges) {
   EXPECT_EQ(oblong.arch, "x");
   const EngineOptions engine = engine_options({.dtype = "bf16", .threads = 3, .batch = 5});
   EXPECT_EQ(engine.backend, "cpu");
+  EXPECT_EQ(engine_options({.device = "cuda:1"}).backend, "cuda");
+  EXPECT_EQ(engine_options({.device = "cuda:1"}).ordinal, 1);
   EXPECT_EQ(engine.threads, 3);
   EXPECT_EQ(engine.batch, 5);
   const Error type = error_of([] { engine_options({.dtype = "bf61"}); });

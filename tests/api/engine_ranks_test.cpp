@@ -4,6 +4,7 @@
 #include <cmath>
 #include <mutex>
 
+#include "api/predictor.h"
 #include "api/row_exchange.h"
 #include "backend/cpu/kernels.h"
 #include "golden_cases.h"
@@ -158,6 +159,26 @@ TEST(EngineRanksRefusals, HeadsThatDoNotDivideAreToldWithWhatWould) {
     EXPECT_NE(error.message().find("12 heads"), std::string::npos) << error.message();
     EXPECT_NE(error.hint().find("1, 2, 3, 4, 6, 12"), std::string::npos) << error.hint();
   }
+}
+
+// Two ranks of each of the three groups have the same images.
+TEST(StreamOfRanks, OneRankDecodesWithTheThreadsOfAllThatHaveItsImages) {
+  const MeshConfig mesh = resolved({.dp = 3, .tp = 2}, 6);
+  ModelCard card;
+  card.config = model_of_ranks();
+  std::mutex mutex;
+  int64_t receivers = 0;
+  run_ranks({.worlds = thread_communicators(6), .mesh = mesh, .device = [](int) { return cpu_device(1); }},
+            [&](RankContext& rank) {
+              EngineOptions options{.threads = 3, .batch = 6};
+              options.rank = &rank;
+              options.distribution = {.mesh = rank.ranks->mesh()};
+              const StreamSettings settings = stream_settings(card, options, false);
+              const std::lock_guard lock(mutex);
+              EXPECT_EQ(settings.threads, 6);
+              receivers += settings.receives;
+            });
+  EXPECT_EQ(receivers, 3);
 }
 
 // Rank 1 has no image, rank 2 one that failed.

@@ -188,5 +188,23 @@ TEST(PublicForms, AnErrorNamesTheImage) {
   }
 }
 
+TEST(PublicForms, AnErrorSaysWhatIsNotFinite) {
+  const Model model = Model::load(kFormsModel);
+  const Floats bad(model.preprocess(kFormsImages + "coffee.png").size(), NAN);
+  const auto told = [&](const auto& call) -> std::string {
+    try {
+      call(ImageView::tensor(bad));
+    } catch (const Error& error) {
+      return error.message();
+    }
+    return "no error";
+  };
+  const std::string logits = told([&](const ImageView&image) { model.logits(image); }),
+                    features = told([&](const ImageView&image) { model.embed(image); });
+  EXPECT_TRUE(logits.starts_with("the model gives NaN or infinity: ") && logits.ends_with(" logits"))
+      << logits;
+  EXPECT_TRUE(features.ends_with(" features")) << features;
+}
+
 }  // namespace
 }  // namespace vitrail

@@ -160,6 +160,30 @@ TEST(Augmenter, PoliciesFillWithTheMeanColour) {
   EXPECT_GT(filled, 1000);
 }
 
+// Nearest, bilinear and bicubic are known to affine maps; any other is bicubic there.
+TEST(Augmenter, PoliciesInterpolateAsTheModelDoes) {
+  const Image image = test::scene(8, 8, 3, 2);
+  AugmentConfig config = plain();
+  config.policy = "rand-m10-p1-n1";
+  PreprocessConfig preprocess = of_side(8);
+  preprocess.mean = {0.4, 0.5, 0.6};
+  for (const auto& [wanted, used] : {std::pair{Interpolation::kNearest, Interpolation::kNearest},
+                                     {Interpolation::kBilinear, Interpolation::kBilinear},
+                                     {Interpolation::kBicubic, Interpolation::kBicubic},
+                                     {Interpolation::kLanczos, Interpolation::kBicubic}}) {
+    preprocess.interpolation = wanted;
+    const Augmenter augmenter(config, preprocess, 3, 3);
+    const PolicyLook look{false, {used, {102, 128, 153}}};
+    for (int64_t position = 0; position < 40; ++position) {
+      Image expected = image;
+      Draw draw(3, 0, position, "policy");
+      apply_policy(parse_policy(config.policy), look, draw, expected);
+      EXPECT_EQ(augmenter.vary(image, 0, position).pixels, expected.pixels)
+          << enum_name(wanted) << " at " << position;
+    }
+  }
+}
+
 // The windows are the same, resampled one way or the other.
 TEST(Augmenter, RandomInterpolationIsEitherOfTwoEquallyOften) {
   const Image image = test::scene(20, 26, 3, 2);

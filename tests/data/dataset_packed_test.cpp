@@ -136,6 +136,26 @@ TEST(Packed, RowsThatContradictThemselvesAreRefused) {
   EXPECT_EQ(open_bytes(with(kChannels, 9))->size(), 3);
 }
 
+// The name of a class, which no writer makes so long, under a valid checksum.
+TEST(Packed, ANameHasAtMost4096Bytes) {
+  const DataFolder folder;
+  const std::string whole = read_file(packed(folder, false), 1 << 20);
+  ByteCursor footer(as_byte_span(whole).last(32));
+  const auto offset = footer.take<uint64_t>(), bytes = footer.take<uint64_t>();
+  const auto named = [&](uint32_t length) {
+    std::string table = whole.substr(offset, 4);  // so many classes
+    append_le(table, length);
+    table += std::string(length, 'c') + whole.substr(offset + 4 + 4 + 3, bytes - 4 - 4 - 3);
+    std::string changed = whole.substr(0, offset) + table;
+    append_le(changed, offset);
+    append_le(changed, static_cast<uint64_t>(table.size()));
+    append_le(changed, crc32c(as_byte_span(table)));
+    return changed + whole.substr(whole.size() - 12);
+  };
+  EXPECT_EQ(open_bytes(named(4096))->classes(), (std::vector<std::string>{std::string(4096, 'c'), "dog"}));
+  expect_refused("a name of 4097 bytes", [&] { open_bytes(named(4097)); });
+}
+
 TEST(Packed, WithoutAValidationPartThereIsNone) {
   const DataFolder folder;
   PackWriter writer(folder.path("p"), {"cat"}, false);

@@ -256,6 +256,34 @@ TEST(RankInfer, GivesTheLogitsOfOneRank) {
                      plan_inference(inferred_model(), smaller, device).memory.peak_bytes()));
 }
 
+// Threads that exchange every layer's sums of so small a model do little else: more than a thousandth,
+// however long it takes.
+TEST(RankInfer, TheExposedShareIsOfTheTimeOfTheRuns) {
+  MeshConfig mesh;
+  mesh.tp = 2;
+  World world = two_threads();
+  RankContext lone(device_here("cpu", 1, ""));
+  double share = 0;
+  run_ranks({.worlds = std::move(world.ranks),
+             .mesh = resolved(mesh, 2),
+             .device = [](int) { return device_here("cpu", 1, ""); },
+             .sharing = 2},
+            [&](RankContext& rank) {
+              RankInferRequest request{
+                  .make = [](const EngineOptions& options) { return Engine(inferred_model(), options); },
+                  .shared = {.threads = 1, .batch = 2},
+                  .alone = {.threads = 1, .batch = 2},
+                  .budget = {.warmup = 1, .runs = 3}};
+              request.shared.rank = &rank;
+              request.shared.distribution = {.mesh = rank.ranks->mesh()};
+              request.alone.rank = &lone;
+              const double own = time_rank_infer(request).exposed_share;
+              if (rank.ranks->mesh().rank == 0) share = own;
+            });
+  EXPECT_GT(share, 1e-3);
+  EXPECT_LE(share, 1);
+}
+
 const std::string kGolden = VT_SOURCE_DIR "/tests/golden/";
 
 TEST(StreamBench, FiguresFitEachOther) {

@@ -174,6 +174,7 @@ TEST(Infer, RefusesWhatDoesNotFit) {
       {std::make_shared<AttentionOp>(), {{kH, kE}, {kB, kN, kT2, kH, kE}}},
       {std::make_shared<AttentionOp>(QueryScope::kClassToken), {{{'S', 1}, kH, kE}, {kB, kN, kT2, kH, kE}}},
       {std::make_shared<ConcatTokensOp>(), {{kD}, {kB, kN, kD}}},
+      {std::make_shared<ConcatTokensOp>(), {{{'S', 1}, kD, kE}, {kB, kN, kD}}},
       {std::make_shared<LinearOp>(), {{kB, {'D', 0}}, {{'F', 3}, {'D', 0}}}},
       {std::make_shared<QkNormOp>(1e-6), {{kB, kN, kT2, kH, kE}, {kE}, {kE}, {kE}, {kE}}},
       {std::make_shared<PatchEmbedOp>(),

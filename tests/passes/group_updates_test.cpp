@@ -110,6 +110,24 @@ TEST(GroupUpdates, TheWorkAndWhatIsUpdatedStay) {
   EXPECT_EQ(updated, (std::set<std::string>{"w", "v", "grad/w", "grad/v", "w@bf16", "v@bf16"}));
 }
 
+// The sums of a bucket are one node, so that its exchange can begin, and its name ends with the bucket's.
+TEST(GroupUpdates, EachBucketHasANodeOfItsOwn) {
+  Program apart = two_updates();
+  const auto sgd_only = [](std::string_view kind) { return kind == "sgd_update"; };
+  const auto names = [&] {
+    std::vector<std::string> given;
+    for (const Node& node : group_updates(apart, sgd_only).nodes) given.push_back(node.name);
+    return given;
+  };
+  const auto container_of = [&](size_t node) -> std::string& {
+    return apart.values[apart.nodes[node].ins[0]].container;
+  };
+  container_of(0) = container_of(2) = "bucket 7";
+  EXPECT_EQ(names(), (std::vector<std::string>{"grouped sgd_update bucket 7", "w@bf16", "v@bf16"}));
+  container_of(2) = "bucket 8";
+  EXPECT_EQ(names(), (std::vector<std::string>{"w", "w@bf16", "v", "v@bf16"}));
+}
+
 // Gradients are computed one by one, so they can only be added to their sums together when the last exists.
 TEST(GroupUpdates, SumsAreAddedToWhereTheLastStood) {
   const Program apart = record_step(tiny_vit(1));

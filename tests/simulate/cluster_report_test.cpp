@@ -82,6 +82,17 @@ TEST(ClusterReport, TextTellsRowsAndAdvice) {
                               "64 images an update, 16 of them on each of the 2 groups of 4 devices\n"});
 }
 
+// What is refused is said in the last column, whose cells have no title.
+TEST(ClusterReport, WhyARowIsRefusedStandsBelowTheOtherRemarks) {
+  const std::string text = to_text(made_plan());
+  const auto column = [&](const char* remark) {
+    const size_t at = text.find(remark);
+    EXPECT_NE(at, std::string::npos) << text;
+    return at - text.rfind('\n', at);
+  };
+  EXPECT_EQ(column("no heads"), column("does not fit")) << text;
+}
+
 TEST(ClusterReport, FailuresAreTold) {
   ClusterPlan plan = made_plan();
   plan.failures = {{.mtbf_s = 10000, .checkpoint_s = 50, .restart_s = 100}, 600};
