@@ -77,7 +77,7 @@ TEST(Fp8MlpCuda, ScalesOfCodesFollowTheNormsOfRows) {
   if (const std::string problem = hopper_problem(); !problem.empty()) GTEST_SKIP() << problem;
   // A row of 1664 has a kernel of its own.
   for (int64_t width : {192, 1664})
-    for (double factor : {0x1p-10, 1.0, 0x1p10}) expect_codes_of_rows(mlp_of_width(width, 576), factor);
+    for (double factor : {0x1p-10, 1.0}) expect_codes_of_rows(mlp_of_width(width, 576), factor);
 }
 
 }  // namespace

@@ -37,7 +37,7 @@ OpCase norm_case(const char* name, const Shape& rows, const Dim& width, const Di
 std::vector<OpCase> fp8_cases() {
   const Arithmetic fp8 = Arithmetic::kFp8;
   const OpPtr linear = make_op<LinearOp>(fp8), bias = make_op<BiasOp>(), add = make_op<AddOp>();
-  const Dim d128('D', 128), d768('D', 768), d1280('D', 1280), d1664('D', 1664), f32('F', 32),
+  const Dim d128('D', 128), d768('D', 768), d1280('D', 1280), f32('F', 32),
       f3072('F', 3072);
   const auto vector = Role::kVector, plain = Role::kPlain;
   return {
@@ -80,7 +80,6 @@ std::vector<OpCase> fp8_cases() {
       norm_case("norm_1280", {kImages, {'N', 3}, d1280}, d1280, f32),
       mlp_case("mlp", kRows, kWidth, kInner),
       mlp_case("mlp_inner_3072", {kImages, {'N', 3}, d128}, d128, f3072),
-      mlp_case("mlp_1664", {kImages, {'N', 3}, d1664}, d1664, f32),
       // Tiles of 128 rows, the last of them not whole.
       mlp_case("mlp_of_many_rows", {{'B', 5}, kTokens, kWidth}, kWidth, kInner),
       {"bias_gelu_kept",
