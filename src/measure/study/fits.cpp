@@ -46,6 +46,7 @@ std::optional<ShareFit> fit_amdahl(const std::vector<ScalingPoint>& times) {
     if (p.ranks == 1) single = p.value;
   if (single <= 0) return std::nullopt;
   std::vector<ScalingPoint> relative;
+  relative.reserve(times.size());
   for (const ScalingPoint& p : times) relative.push_back({p.ranks, p.value / single});
   return fit_share(
       relative, [](double n) { return 1 / n; }, [](double n) { return 1 - 1 / n; });

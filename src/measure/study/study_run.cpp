@@ -42,6 +42,7 @@ class StudyRun {
       report({1, &results_.emplace(one.name(), std::move(result)).first->second});
     }
     std::vector<CaseResult> all;
+    all.reserve(cases.size());
     for (const StudyCase& one : cases) all.push_back(results_.at(one.name()));
     return all;
   }
