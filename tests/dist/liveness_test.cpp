@@ -229,7 +229,7 @@ TEST(Watch, SaysWhichPortIsTaken) {
   const size_t colon = address.find(':');
   const int port = std::stoi(address.substr(colon + 1));
   try {
-    Watch({.ranks = 1, .port = port});
+    const Watch second({.ranks = 1, .port = port});
     FAIL();
   } catch (const Error& error) {
     EXPECT_EQ(exit_code(error.kind()), 69);
