@@ -39,6 +39,8 @@ class Unit:
         words = shlex.split(entry["command"])
         self.flags = [word for i, word in enumerate(words[1:], 1)
                       if word not in ("-c", "-o", entry["file"]) and words[i - 1] != "-o"]
+        # What sources include from their own folder.
+        self.flags += sorted({f"-iquote{source.parent}" for source in self.sources})
         self.folder = entry["directory"]
 
     def write_together(self):

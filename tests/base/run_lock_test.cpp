@@ -153,6 +153,7 @@ TEST_F(RunLockTest, AFileThatIsDeletedWhileItIsTakenIsNoLock) {
       }
   };
   std::vector<std::thread> threads;
+  threads.reserve(4);
   for (int i = 0; i < 4; ++i) threads.emplace_back(take);
   for (std::thread& thread : threads) thread.join();
   EXPECT_GT(taken, 0);

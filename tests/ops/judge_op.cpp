@@ -55,7 +55,7 @@ class Report : public testing::Environment {
       printf("margin %s: %.2f (%s)\n", key.c_str(), 1 / row.first, row.second.c_str());
   }
 };
-[[maybe_unused]] const auto* const report = testing::AddGlobalTestEnvironment(new Report);
+[[maybe_unused]] const auto* const kReport = testing::AddGlobalTestEnvironment(new Report);
 
 }  // namespace
 

@@ -22,6 +22,7 @@ const Dim kB('B', 2), kN('N', 7), kD('D', 12), kF('F', 20), kH('H', 3), kE('E', 
 
 std::vector<TensorDesc> descs(const std::vector<Shape>& shapes, DType dtype = DType::kF32) {
   std::vector<TensorDesc> result;
+  result.reserve(shapes.size());
   for (const Shape& shape : shapes) result.push_back({dtype, shape});
   return result;
 }
