@@ -53,41 +53,41 @@ TEST(LoaderErrors, SkipsBadSamplesAndTellsOfEachOnce) {
   }
 }
 
-TEST(LoaderErrors, ASkippedSampleIsToldWhenItsBatchIsTaken) {
-  FakeDataset data(64, 5);
-  data.broken = {9};
-  LoaderSettings settings = small_settings();
-  settings.loader.on_error = OnError::kSkip;
-  settings.loader.max_bad_fraction = 1;
+// A loader that skips a sample of its second batch, which it has loaded ahead.
+struct SkippedAhead {
+  FakeDataset data{64, 5};
   std::vector<std::string> told;
-  settings.on_bad = [&](const BadSample& bad) { told.push_back(bad.name); };
-  auto loader = make_eval_loader(data, settings);
-  take(*loader, 1);
-  while (!loader->peek()) std::this_thread::yield();
-  EXPECT_TRUE(told.empty());
-  take(*loader, 1);
-  EXPECT_EQ(told, std::vector<std::string>{"fake#9"});
+  std::unique_ptr<Loader> loader;
+
+  SkippedAhead() {
+    data.broken = {9};
+    LoaderSettings settings = small_settings();
+    settings.loader.on_error = OnError::kSkip;
+    settings.loader.max_bad_fraction = 1;
+    settings.on_bad = [&](const BadSample& bad) { told.push_back(bad.name); };
+    loader = make_eval_loader(data, settings);
+    take(*loader, 1);
+    while (!loader->peek()) std::this_thread::yield();
+  }
+};
+
+TEST(LoaderErrors, ASkippedSampleIsToldWhenItsBatchIsTaken) {
+  SkippedAhead ahead;
+  EXPECT_TRUE(ahead.told.empty());
+  take(*ahead.loader, 1);
+  EXPECT_EQ(ahead.told, std::vector<std::string>{"fake#9"});
 }
 
 // The batch was loaded ahead, and the loader went past it: its slot holds other batches afterwards.
 TEST(LoaderErrors, ASkippedSampleThatWasPassedOverIsNotTold) {
-  FakeDataset data(64, 5);
-  data.broken = {9};
-  LoaderSettings settings = small_settings();
-  settings.loader.on_error = OnError::kSkip;
-  settings.loader.max_bad_fraction = 1;
-  std::vector<std::string> told;
-  settings.on_bad = [&](const BadSample& bad) { told.push_back(bad.name); };
-  auto loader = make_eval_loader(data, settings);
-  take(*loader, 1);
-  while (!loader->peek()) std::this_thread::yield();
-  loader->seek(2);
-  take(*loader, 6);
-  EXPECT_TRUE(told.empty()) << told[0];
-  EXPECT_TRUE(loader->bad_samples().empty());
-  loader->seek(1);
-  take(*loader, 1);
-  EXPECT_EQ(told, std::vector<std::string>{"fake#9"});
+  SkippedAhead ahead;
+  ahead.loader->seek(2);
+  take(*ahead.loader, 6);
+  EXPECT_TRUE(ahead.told.empty()) << ahead.told[0];
+  EXPECT_TRUE(ahead.loader->bad_samples().empty());
+  ahead.loader->seek(1);
+  take(*ahead.loader, 1);
+  EXPECT_EQ(ahead.told, std::vector<std::string>{"fake#9"});
 }
 
 TEST(LoaderErrors, AFailedBatchIsNotShownBeforehand) {

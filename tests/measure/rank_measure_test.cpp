@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
+#include <functional>
 #include <nlohmann/json.hpp>
 #include <numeric>
 
@@ -209,14 +210,11 @@ class RunCounter : public WrappedDevice {
   int& runs_;
 };
 
-TEST(RankInfer, GivesTheLogitsOfOneRank) {
-  int lone_runs = 0;
-  RankContext lone(device_here("cpu", 1, ""), std::make_unique<RunCounter>(lone_runs));
+// Times two ranks of a mesh beside one alone; returns what the first found.
+RankInferResult time_two_ranks(const MeshConfig& mesh, int64_t shared_batch, RankContext& lone,
+                               const std::function<void()>& measured = {}) {
   World world = two_threads();
-  MeshConfig mesh;
-  mesh.dp = 2;
   RankInferResult result;
-  int measured = 0;
   run_ranks({.worlds = std::move(world.ranks),
              .mesh = resolved(mesh, 2),
              .device = [](int) { return device_here("cpu", 1, ""); },
@@ -224,17 +222,27 @@ TEST(RankInfer, GivesTheLogitsOfOneRank) {
             [&](RankContext& rank) {
               RankInferRequest request{
                   .make = [](const EngineOptions& options) { return Engine(inferred_model(), options); },
-                  .shared = {.threads = 1, .batch = 5},
+                  .shared = {.threads = 1, .batch = shared_batch},
                   .alone = {.threads = 1, .batch = 2},
                   .budget = {.warmup = 1, .runs = 3}};
               request.shared.rank = &rank;
               request.shared.distribution = {.mesh = rank.ranks->mesh()};
               request.alone.rank = &lone;
               const bool first = rank.ranks->mesh().rank == 0;
-              if (first) request.hooks.measured = [&] { ++measured; };
+              if (first) request.hooks.measured = measured;
               const RankInferResult own = time_rank_infer(request);
               if (first) result = own;
             });
+  return result;
+}
+
+TEST(RankInfer, GivesTheLogitsOfOneRank) {
+  int lone_runs = 0;
+  RankContext lone(device_here("cpu", 1, ""), std::make_unique<RunCounter>(lone_runs));
+  MeshConfig mesh;
+  mesh.dp = 2;
+  int measured = 0;
+  const RankInferResult result = time_two_ranks(mesh, 5, lone, [&] { ++measured; });
   EXPECT_EQ(measured, 3);
   EXPECT_EQ(result.shared.batch, 5);
   EXPECT_EQ(result.alone.batch, 2);
@@ -261,25 +269,8 @@ TEST(RankInfer, GivesTheLogitsOfOneRank) {
 TEST(RankInfer, TheExposedShareIsOfTheTimeOfTheRuns) {
   MeshConfig mesh;
   mesh.tp = 2;
-  World world = two_threads();
   RankContext lone(device_here("cpu", 1, ""));
-  double share = 0;
-  run_ranks({.worlds = std::move(world.ranks),
-             .mesh = resolved(mesh, 2),
-             .device = [](int) { return device_here("cpu", 1, ""); },
-             .sharing = 2},
-            [&](RankContext& rank) {
-              RankInferRequest request{
-                  .make = [](const EngineOptions& options) { return Engine(inferred_model(), options); },
-                  .shared = {.threads = 1, .batch = 2},
-                  .alone = {.threads = 1, .batch = 2},
-                  .budget = {.warmup = 1, .runs = 3}};
-              request.shared.rank = &rank;
-              request.shared.distribution = {.mesh = rank.ranks->mesh()};
-              request.alone.rank = &lone;
-              const double own = time_rank_infer(request).exposed_share;
-              if (rank.ranks->mesh().rank == 0) share = own;
-            });
+  const double share = time_two_ranks(mesh, 2, lone).exposed_share;
   EXPECT_GT(share, 1e-3);
   EXPECT_LE(share, 1);
 }
