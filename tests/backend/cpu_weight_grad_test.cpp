@@ -48,8 +48,7 @@ void expect_close(const Floats& got, const Expected& want, const char* what) {
     ASSERT_NEAR(got[i], want.value[i], want.tolerance[i]) << what << " at " << i;
 }
 
-class CpuWeightGrad : public ::testing::TestWithParam<WeightGradCase> {
- protected:
+struct CpuWeightGrad : ::testing::TestWithParam<WeightGradCase> {
   WeightGradCase c = GetParam();
   Floats x = random_floats(c.m * c.k, 1), dy = random_floats(c.m * c.n, 2),
          before = random_floats(c.n * c.k, 3);

@@ -21,6 +21,7 @@ std::vector<Known> with_noise(const OpCase& c, const RunSettings& settings, cons
 
 const std::vector<Known>& OpJudge::known(const RunSettings& settings, const std::vector<Result>& found) {
   std::vector<DType> types;
+  types.reserve(found.size());
   for (const Result& result : found) types.push_back(result.desc.dtype);
   const Rounding rounding = op_rounding(case_, case_.ins, settings);
   static_assert(std::has_unique_object_representations_v<Rounding>);  // flags and nothing between them

@@ -28,6 +28,7 @@ const Node& find(const Program& program, const std::string& name) {
 
 std::vector<std::string> dtypes(const Program& program, const std::vector<ValueId>& ids) {
   std::vector<std::string> names;
+  names.reserve(ids.size());
   for (ValueId id : ids) names.emplace_back(to_string(program.values[id].desc.dtype));
   return names;
 }
