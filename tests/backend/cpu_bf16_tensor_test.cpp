@@ -136,6 +136,18 @@ TEST(CpuBf16Tensor, WeightGradMatchesPlainLoops) {
   });
 }
 
+// Memory is planned by what a call asks for: sums that are yet to be added take four bytes each.
+TEST(CpuBf16Tensor, SumsAreAllThatAddingNeedsMore) {
+  for_every_dot_level([](const IsaKernels& isa) {
+    for (const Bf16Case& c : kGrads) {
+      const ScratchNeed add = bf16_weight_grad_scratch(isa, c.m, c.n, c.k, true),
+                        set = bf16_weight_grad_scratch(isa, c.m, c.n, c.k, false);
+      EXPECT_EQ(add.shared_bytes - set.shared_bytes, padded_bytes(c.n * c.k)) << c.n << "x" << c.k;
+      EXPECT_EQ(add.worker_bytes, set.worker_bytes);
+    }
+  });
+}
+
 TEST(CpuBf16Tensor, ThreadsDoNotChangeResults) {
   for_every_dot_level([](const IsaKernels& isa) {
     const Linear linear{{197, 160, 64, true}};

@@ -43,7 +43,7 @@ TEST(CpuTiles, SizesByTheNumberOfRows) {
 
 TEST(CpuTiles, EveryElementLiesInOneTile) {
   for (const auto& [m, n] :
-       {std::pair<int64_t, int64_t>{197, 100}, {100, 197}, {1, 500}, {500, 1}, {113, 113}})
+       {std::pair<int64_t, int64_t>{197, 100}, {100, 197}, {1, 500}, {500, 1}, {113, 113}, {1, 5000}})
     for (const int threads : {1, 3, 16})
       for (const bool balanced : {false, true}) {
         const Tiling tiling = balanced ? Tiling::balanced(6, 16, threads, m, n, 64) : Tiling(6, 16, m, n);

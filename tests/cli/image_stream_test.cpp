@@ -150,6 +150,9 @@ TEST(BenchStream, MeasuresEachAloneAndBoth) {
   for (const char* name : {"decode_seconds", "compute_seconds", "both_seconds"})
     EXPECT_EQ(json[name].size(), 2u) << name;
   EXPECT_GT(json["ratio_to_slower"].get<double>(), 0);
+  const std::string told =
+      run_in_process("bench stream", {"-m", kModels + "hf_single", image, "--rounds", "1"}, false).out;
+  EXPECT_TRUE(told.starts_with("images            1, batch 1, on ")) << told;
   EXPECT_THROW(run_in_process("bench stream", {"-m", kModels + "hf_single", "/no/such.png"}), Error);
 }
 

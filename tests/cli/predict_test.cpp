@@ -36,7 +36,9 @@ TEST(Predict, LogitsAreWhatProbabilitiesAreMadeOf) {
 TEST(Predict, ExifIsAppliedWhenAskedForAndOtherwiseSaid) {
   std::string said;
   const std::vector<double> stored = logits_of({kTurned}, &said);
-  EXPECT_NE(said.find("EXIF orientation that was not applied"), std::string::npos) << said;
+  EXPECT_TRUE(said.starts_with("1 image has an EXIF orientation that was not applied")) << said;
+  const Answer two = run_in_process("predict", {"-m", kHubModel, kTurned, kTurned});
+  EXPECT_TRUE(two.err.starts_with("2 images have an EXIF orientation that was not applied")) << two.err;
   const std::vector<double> upright = logits_of({"--exif", kTurned}, &said);
   EXPECT_EQ(said.find("EXIF"), std::string::npos) << said;
   EXPECT_NE(stored, upright);

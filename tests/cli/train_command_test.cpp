@@ -166,6 +166,20 @@ TEST(TrainCommand, TheTimeLimitSavesAndStops) {
               std::string("--max-time \"") + wrong + "\" is no time");
 }
 
+// Sums of epochs are the folder's alone.
+TEST(TrainCommand, OfSeveralRanksItPrintsWhatTheFolderKeeps) {
+  const TempFolder folder;
+  const std::string out =
+      run_in_process("train", tiny_run() + into(folder) + std::vector<std::string>{"--ranks", "2"}).out;
+  std::multiset<std::string> printed, kept;
+  for (const auto& line : json_lines(out)) printed.insert(line["kind"]);
+  for (const auto& line : json_lines(read_file((folder.path() / "run/metrics.jsonl").string(), 1 << 20)))
+    kept.insert(line["kind"]);
+  kept.erase("epoch");
+  EXPECT_EQ(printed, kept);
+  EXPECT_TRUE(kept.contains("timing") && kept.contains("start"));
+}
+
 // Several ranks are told with their places before they begin; one is not.
 TEST(TrainCommand, SaysWhereItsRanksAre) {
   const auto said = [](const char* ranks) {

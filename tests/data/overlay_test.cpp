@@ -28,6 +28,21 @@ TEST(Overlay, RowsAndColumnsOfTheMapLieAsInTheImage) {
   EXPECT_GT(middle(1, 3)[0], middle(0, 0)[0]);
 }
 
+// Between two cells their neighbours are mixed, and no cell that lies further off.
+TEST(Overlay, HeatReachesTheNextCellAndNoFurther) {
+  constexpr int64_t kCells = 4, kCell = 10;
+  std::vector<float> low(kCells * kCells, 0.0f), right = low;
+  for (int64_t i = 0; i < kCells; ++i) low[12 + i] = right[4 * i + 3] = 1;
+  const Image blank = Image::blank(kCells * kCell, kCells * kCell, 3);
+  const Image by_row = heat_overlay(blank, low, kCells, kCells),
+              by_column = heat_overlay(blank, right, kCells, kCells);
+  for (int64_t edge = 1; edge < kCells; ++edge) {
+    const int64_t at = edge * kCell;
+    EXPECT_EQ(by_row.row(at)[3 * at] > by_row.row(0)[0], edge == 3) << "below row " << edge;
+    EXPECT_EQ(by_column.row(at)[3 * at] > by_column.row(0)[0], edge == 3) << "right of column " << edge;
+  }
+}
+
 TEST(Overlay, HotPartsAreBrighterThanColdOnes) {
   Image image = Image::blank(32, 48, 3);
   std::fill(image.pixels.begin(), image.pixels.end(), uint8_t{100});

@@ -169,6 +169,8 @@ TEST(RankStepsResult, SaysWhatRanksSpendOnEachOther) {
   r.each = {0.25, 0.75}, r.computes = {{0.125, 0.5}, {0.25, 0.75}};
   EXPECT_EQ(to_json(r)["update_s"]["each"], ordered_json::parse("[0.25, 0.75]"));
   EXPECT_EQ(to_json(r)["compute_s"], ordered_json::parse("[[0.125, 0.5], [0.25, 0.75]]"));
+  r.each.resize(kMostTold);
+  EXPECT_EQ(to_json(r)["update_s"]["each"].size(), kMostTold);
   r.each.resize(kMostTold + 1);
   EXPECT_FALSE(to_json(r).contains("compute_s")) << "too many to be told";
 }

@@ -90,6 +90,7 @@ TEST(TargetTable, SaysWhatFitsWhere) {
       << "it has no epoch\n"
       << squeezed(text);
   EXPECT_TRUE(text.ends_with("C: no bf16\n")) << text;
+  EXPECT_EQ(text.find("\nC "), std::string::npos) << "it has no row\n" << text;
   const Figure alone = memory_figure(rows);
   EXPECT_EQ(alone.title, "Memory that is needed, and that there is");
   EXPECT_NE(alone.body.find("A: needed 1 GiB"), std::string::npos) << alone.body;

@@ -210,11 +210,11 @@ class RunCounter : public WrappedDevice {
   int& runs_;
 };
 
-// Times two ranks of a mesh beside one alone; returns what the first found.
-RankInferResult time_two_ranks(const MeshConfig& mesh, int64_t shared_batch, RankContext& lone,
-                               const std::function<void()>& measured = {}) {
+// Calls `body` on two ranks of a mesh, with what asks for three runs of them beside one alone; true for the
+// first.
+void ask_two_ranks(const MeshConfig& mesh, int64_t shared_batch, RankContext& lone,
+                   const std::function<void(RankInferRequest&, bool)>& body) {
   World world = two_threads();
-  RankInferResult result;
   run_ranks({.worlds = std::move(world.ranks),
              .mesh = resolved(mesh, 2),
              .device = [](int) { return device_here("cpu", 1, ""); },
@@ -228,11 +228,19 @@ RankInferResult time_two_ranks(const MeshConfig& mesh, int64_t shared_batch, Ran
               request.shared.rank = &rank;
               request.shared.distribution = {.mesh = rank.ranks->mesh()};
               request.alone.rank = &lone;
-              const bool first = rank.ranks->mesh().rank == 0;
-              if (first) request.hooks.measured = measured;
-              const RankInferResult own = time_rank_infer(request);
-              if (first) result = own;
+              body(request, rank.ranks->mesh().rank == 0);
             });
+}
+
+// Returns what the first rank found.
+RankInferResult time_two_ranks(const MeshConfig& mesh, int64_t shared_batch, RankContext& lone,
+                               const std::function<void()>& measured = {}) {
+  RankInferResult result;
+  ask_two_ranks(mesh, shared_batch, lone, [&](RankInferRequest& request, bool first) {
+    if (first) request.hooks.measured = measured;
+    const RankInferResult own = time_rank_infer(request);
+    if (first) result = own;
+  });
   return result;
 }
 
@@ -273,6 +281,27 @@ TEST(RankInfer, TheExposedShareIsOfTheTimeOfTheRuns) {
   const double share = time_two_ranks(mesh, 2, lone).exposed_share;
   EXPECT_GT(share, 1e-3);
   EXPECT_LE(share, 1);
+}
+
+// The first rank alone is asked; the other ends because that one says so, and not because it is gone.
+TEST(RankInfer, AStopEndsBothRanks) {
+  MeshConfig mesh;
+  mesh.tp = 2;
+  RankContext lone(device_here("cpu", 1, ""));
+  int asked = 0;
+  std::string of_other;
+  const auto body = [&](RankInferRequest& request, bool first) {
+    if (!first) {
+      of_other = thrown_by([&] { time_rank_infer(request); });
+      return;
+    }
+    request.stop = [&] { return ++asked == 3; };
+    time_rank_infer(request);
+  };
+  const std::string said = thrown_by([&] { ask_two_ranks(mesh, 2, lone, body); });
+  EXPECT_NE(said.find("stopped during a benchmark"), std::string::npos) << said;
+  EXPECT_EQ(of_other, "stopped: stopped during a benchmark");
+  EXPECT_EQ(asked, 3) << "before each run";
 }
 
 const std::string kGolden = VT_SOURCE_DIR "/tests/golden/";

@@ -112,6 +112,17 @@ TEST(CaseResult, IsKeptWhole) {
   EXPECT_EQ(result_from(failed.which, Json::parse(json.dump()), "file").error, "no luck");
 }
 
+// Records of older programs lack times that were not taken yet.
+TEST(CaseResult, TimesThatARecordLacksAreNone) {
+  Json json = Json::parse(kWhole);
+  json["rank_times"] = Json::parse(R"({"compute_s": [0.375, 0.25], "hidden_s": 5})");
+  const CaseResult r = result_from(whole_result().which, json, "file");
+  ASSERT_EQ(r.ranks.size(), 2u);
+  EXPECT_EQ(r.ranks[1].compute_s, 0.25);
+  for (const RankTime& rank : r.ranks)
+    EXPECT_EQ(rank.exposed_s + rank.data_wait_s + rank.hidden_s + rank.imbalance_s, 0);
+}
+
 // The last value that is taken, and the first that is not.
 TEST(CaseResult, LimitsOfARecordAreMetExactly) {
   const StudyCase one = whole_result().which;

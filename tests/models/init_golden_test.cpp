@@ -115,6 +115,18 @@ TEST_P(InitGolden, EveryParameterIsDrawnAsTheLibraryDoes) {
 INSTANTIATE_TEST_SUITE_P(Cases, InitGolden, testing::ValuesIn(init_cases()),
                          [](const auto& test) { return test.param.name; });
 
+// What the golden statistics are too coarse for: sqrt(6 / (1 + width)), as of a matrix with one input.
+TEST(Init, TheLatentOfJaxHasAFanInOfOne) {
+  VitConfig config;
+  config.width = 2;
+  const ParamSpec latent{"attn_pool.latent", {{'S', 1}, {'D', 4096}}, ParamPart::kTokens, ParamRole::kLatent};
+  float largest = 0;
+  for (const float value : drawn(config, latent, InitStyle::kJax, 3))
+    largest = std::max(largest, std::abs(value));
+  EXPECT_LE(largest, std::sqrt(6.0f / 3));
+  EXPECT_GT(largest, 0.99f * std::sqrt(6.0f / 3));
+}
+
 TEST(Init, IsAFunctionOfSeedNameAndElement) {
   VitConfig config = config_of(init_cases().front().json.at("config"));
   const ParamSpec one{"blocks.0.mlp.fc1.weight", {{'F', 240}, {'D', 96}}, ParamPart::kMlp},

@@ -26,6 +26,7 @@
 #include "ops/scale.h"
 #include "ops/sincos_positions.h"
 #include "ops/softmax.h"
+#include "ops/update/control.h"
 #include "run_op.h"
 
 namespace vitrail {
@@ -164,6 +165,7 @@ TEST(Infer, RefusesWhatDoesNotFit) {
       {std::make_shared<LinearOp>(), {{kB, kN, kD}, {{'F', 3}, {'D', 9}}}},
       {std::make_shared<AddOp>(), {{kB, kD}, {kB, kN, kD}}},
       {std::make_shared<AverageOp>(), {{kB, kD}}},
+      {std::make_shared<AverageOp>(), {{kB, kD}, {kB, kN, kD}}},
       {std::make_shared<BiasOp>(), {{kB, kN, kD}, {kN}}},
       {std::make_shared<ScaleOp>(), {{kB, kN, kD}, {{'D', 7}}}},
       {std::make_shared<LayernormOp>(1e-6), {{kB, kN, kD}, {kD}}},
@@ -327,6 +329,19 @@ TEST(Infer, SumsOfNarrowGradientsAreWide) {
   const std::vector<TensorDesc> grads = QkNormGradOp(1e-6, true).infer(std::vector{qkv, row, row, qkv});
   EXPECT_EQ(grads[0].dtype, DType::kBF16);
   for (size_t i = 1; i < grads.size(); ++i) EXPECT_EQ(grads[i].dtype, DType::kF32) << i;
+}
+
+// A count of overflows is read where the loss scale waits for several of them, and nowhere else.
+TEST(Infer, OnlyAStepThatCountsOverflowsTakesTheirCount) {
+  const TensorDesc hyper = hyper_desc(), one{hyper.dtype, {{'Z', 1}}};
+  std::vector<TensorDesc> ins = {one, hyper, one, {hyper.dtype, {{'Z', kUpdateCounters}}}};
+  const StepControlOp plain(1.0, LossScaleRule{.dynamic = true}),
+      counting(1.0, LossScaleRule{.dynamic = true, .hysteresis = 2});
+  EXPECT_NO_THROW(plain.infer(ins));
+  EXPECT_THROW(counting.infer(ins), Error);
+  ins.push_back(one);
+  EXPECT_THROW(plain.infer(ins), Error);
+  EXPECT_NO_THROW(counting.infer(ins));
 }
 
 TEST(Infer, EveryLinearSaysItsArithmetic) {

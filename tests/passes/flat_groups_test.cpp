@@ -127,6 +127,22 @@ TEST(FlatGroups, FrozenParametersLieInPiecesToo) {
   }
 }
 
+// Of members that lie whole in other ranks' pieces this rank has nothing, at the beginning.
+TEST(FlatGroups, APieceOfNothingBeginsAtNothing) {
+  const Bucket frozen{.members = {{"f", of_elems(16), 0}, {"g", of_elems(16), 16}}, .elems = 32};
+  for (const int rank : {0, 1}) {
+    const std::vector<Value> values =
+        ZeroPlan({}, {frozen}, Mesh{{2, 1, 1, 1}, rank}, {.stage = 3}).containers({});
+    ASSERT_EQ(values.size(), 3u) << "the frozen group and its members";
+    for (const size_t member : {1u, 2u}) {
+      const bool own = member == static_cast<size_t>(rank) + 1;
+      EXPECT_EQ(values[member].desc.shape[0].local, own ? 16 : 0);
+      EXPECT_EQ(values[member].desc.shape[0].offset, 0) << rank << values[member].name;
+      EXPECT_EQ(values[member].container_offset, 0) << rank << values[member].name;
+    }
+  }
+}
+
 // Sums of `count` parameters of `elems` elements each.
 Program sums_of(int count, int64_t elems) {
   Builder b;

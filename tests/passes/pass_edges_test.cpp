@@ -84,22 +84,27 @@ TEST(SplitUpdates, ControlHostAndGatherAreApart) {
   EXPECT_TRUE(parts.host.outputs.empty());
 }
 
-// A GEMM, its bias and its gelu as the first nodes of a program, and the gradient of the gelu.
-TEST(FirstNodes, AreSeenLikeOthers) {
+// A GEMM, its bias and its gelu as the first nodes of a program, or the GEMM's gradient, and the gradient of
+// the gelu.
+void keep_slope_of_first(bool gradient_first) {
   Builder b;
   const Dim rows('B', 4), in('D', 8), hidden('F', 16);
   const TensorDesc weight{DType::kF32, {hidden, in}};
-  const ValueId w = b.parameter("w", weight);
+  const ValueId w = b.parameter("w", weight), dz = b.input("dz", {DType::kF32, {rows, {'K', 3}}}),
+                w2 = b.parameter("w2", {DType::kF32, {{'K', 3}, hidden}});
+  ValueId dy = gradient_first ? b.add<LinearDxOp>({dz, w2}, "dx") : -1;
   const ValueId made = b.add<LinearOp>({b.input("x", {DType::kF32, {rows, in}}), w}, "linear");
   const ValueId biased = b.add<BiasOp>({made, b.parameter("b", {DType::kF32, {hidden}})}, "bias");
   b.output("y", b.add<GeluOp>({biased}, "gelu", false));
-  const ValueId dy = b.add<LinearDxOp>(
-      {b.input("dz", {DType::kF32, {rows, {'K', 3}}}), b.parameter("w2", {DType::kF32, {{'K', 3}, hidden}})},
-      "dx");
+  if (!gradient_first) dy = b.add<LinearDxOp>({dz, w2}, "dx");
   b.output("dh", b.add<GeluGradOp>({biased, dy}, "grad", false));
   const Program kept = keep_slopes(b.finish(), [](const Op&, DescSpan) { return true; });
   EXPECT_EQ(count_kinds(kept)["gelu_slope"], 1);
   EXPECT_EQ(count_kinds(kept)["gelu_slope_grad"], 1);
+}
+
+TEST(FirstNodes, AreSeenLikeOthers) {
+  for (const bool gradient_first : {false, true}) keep_slope_of_first(gradient_first);
 }
 
 TEST(JoinedRows, AreOfF32) {

@@ -160,6 +160,10 @@ TEST(DeviceFileText, TellsTheFigures) {
   measured["curves"] = FileJson::parse(
       R"([{"kind": "x", "kernel": "k", "type": "f32", "threads": 1, "points": [[1, 1, 1, 1, 1], [2, 1, 1, 1, 1]]}])");
   EXPECT_NE(to_text(device_from(measured)).find("2 points in 1 curve\n"), std::string::npos);
+  FileJson other = measured["curves"][0];
+  other["kind"] = "y", other["points"].push_back({3, 1, 1, 1, 1});
+  measured["curves"].push_back(other);
+  EXPECT_NE(to_text(device_from(measured)).find("5 points in 2 curves\n"), std::string::npos);
 }
 
 TEST(DeviceFileText, RooflinesAndPeaksHaveTheirUnits) {

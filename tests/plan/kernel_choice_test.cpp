@@ -75,6 +75,17 @@ TEST(KernelChoice, OnlyMembersAreRoundedWhereNothingElseIsDeclared) {
   EXPECT_FALSE(rounding.gemm || rounding.weights || rounding.residual || rounding.bias || rounding.gelu);
 }
 
+TEST(KernelChoice, OfAnOpByItselfItsKernelTells) {
+  Builder b;
+  const ValueId qkv = b.input("qkv", {DType::kBF16, {{'B', 2}, {'N', 50}, {'T', 3}, {'H', 2}, {'E', 16}}});
+  const ValueId tanh = b.add<TanhOp>({b.add<AttentionOp>({qkv}, "attention")}, "tanh");
+  b.output("y", tanh);
+  const ExecutionPlan plan = plan_execution(b.finish(), cuda_backend(), planned_cuda_device("GPU", 90, 132));
+  EXPECT_TRUE(rounding_of(plan, 0).weights);
+  EXPECT_FALSE(rounding_of(plan, 1).weights);
+  EXPECT_FALSE(rounding_of(plan, 0).members || rounding_of(plan, 1).members);
+}
+
 // The first member of a node that runs member by member rounds its softmax weights; the last rounds nothing.
 TEST(KernelChoice, WhatAnyMemberRoundsIsRounded) {
   for (const bool first : {true, false}) {

@@ -23,6 +23,7 @@ struct Flip {
   uint64_t random = 0;
   BitPlace place = {};  // drawn where it is empty
   int64_t times = 1;
+  BitPlace also = {};  // another place, unless it is empty
 
   Disturb hook() {
     return [this](TrainStep& train_step, int64_t made) {
@@ -30,6 +31,7 @@ struct Flip {
       --times;
       if (place.value.empty()) place = drawn_bit(train_step, random);
       flip_bit(train_step, place);
+      if (!also.value.empty()) flip_bit(train_step, also);
     };
   }
 };
@@ -142,6 +144,13 @@ TEST(Replicas, TheValueIsNamed) {
         << ran.events.front().text;
     std::filesystem::remove_all(work / "run");
   }
+}
+
+TEST(Replicas, FurtherValuesAreCounted) {
+  const WorkFolder work;
+  Flip flip{.rank = 1, .step = 3, .place = {"blocks.0.mlp.fc1.weight", 37}, .also = {"ema/norm.bias", 5}};
+  const Ran ran = train(verified_config(4, 1), work / "run", {.disturb = flip.hook(), .ranks = 3});
+  EXPECT_TRUE(ran.told("replica_differs", " (and 1 more values) after step 3: back to step 0"));
 }
 
 TEST(Replicas, OfTwoTheDifferenceIsSaid) {

@@ -92,5 +92,21 @@ TEST(RankLine, KeysAndHistory) {
   EXPECT_EQ(history.start->phases[1].seconds, (std::vector<double>{1, 2})) << "the last one";
 }
 
+TEST(RankLine, WhatIsNoListIsNone) {
+  const RunFolder folder;
+  write_file(
+      folder.file("metrics.jsonl"),
+      R"({"kind": "timing", "step": 1, "updates": 2, "compute_s": [1, "x"], "exposed_s": 3, "collectives": 5})"
+      "\n"
+      R"({"kind": "start", "step": 0, "phases": "load"})"
+      "\n");
+  const RankHistory history = read_rank_history(folder.file("metrics.jsonl"));
+  ASSERT_TRUE(history.timing && history.start);
+  ASSERT_EQ(history.timing->ranks.size(), 2u);
+  EXPECT_EQ(history.timing->ranks[0].compute_s, 1);
+  EXPECT_EQ(history.timing->ranks[0].exposed_s + history.timing->ranks[1].compute_s, 0);
+  EXPECT_TRUE(history.timing->collectives.empty() && history.start->phases.empty());
+}
+
 }  // namespace
 }  // namespace vitrail
