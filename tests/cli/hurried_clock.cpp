@@ -1,8 +1,9 @@
 #include "hurried_clock.h"
 
 #include <sys/syscall.h>
-#include <time.h>
 #include <unistd.h>
+
+#include <ctime>
 
 namespace {
 constexpr time_t kStep = 20;  // seconds between two looks
@@ -11,6 +12,7 @@ thread_local time_t ahead = 0;
 }  // namespace
 
 // What the standard library asks for the time, in place of the C library's function of this name.
+// NOLINTNEXTLINE(readability-inconsistent-declaration-parameter-name)
 extern "C" int clock_gettime(clockid_t clock, timespec* time) noexcept {
   const long failed = ::syscall(SYS_clock_gettime, clock, time);
   if (failed == 0 && hurries && clock == CLOCK_MONOTONIC) time->tv_sec += ahead += kStep;

@@ -303,7 +303,8 @@ TEST(TrainPlan, APipelineHasItsBubbleItsStagesAndItsTurns) {
   const auto by = [&](const char* schedule) {
     return run + settings({std::string("mesh.schedule=") + schedule});
   };
-  const auto plan = run_in_process("plan", by("gpipe")).json(), pipeline = plan["pipeline"];
+  const auto plan = run_in_process("plan", by("gpipe")).json();
+  const auto& pipeline = plan["pipeline"];
   EXPECT_EQ(plan["ranks"], 2);
   EXPECT_EQ(pipeline["schedule"], "gpipe");
   EXPECT_EQ(pipeline["stages"], 2);

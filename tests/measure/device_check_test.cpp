@@ -69,7 +69,7 @@ TEST(DeviceCheck, RefusesACalibrationOfAnotherProcessor) {
 TEST(DeviceCheck, FindsTheFilesOfThisMachine) {
   const TempFolder folder;
   const auto keep = [&](const char* name, const DeviceFile& file) {
-    const std::string path = (folder.path() / name).string();
+    std::string path = (folder.path() / name).string();
     write_file(path, file_text(file));
     return path;
   };

@@ -77,7 +77,7 @@ TEST(ProfileTable, TwoDevicesSideBySide) {
   const std::string text = beside_table({"cpu", profile_rows_made(), {100, 20}}, {"cuda", second, {1000, 0}});
   std::vector<std::string> lines;
   for (const std::string_view line : split(text, '\n')) lines.emplace_back(line);
-  const auto words = [](std::string line) {
+  const auto words = [](const std::string& line) {
     std::string out;
     for (const char c : line)
       if (c != ' ' || (!out.empty() && out.back() != ' ')) out += c;

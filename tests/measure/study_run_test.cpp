@@ -179,7 +179,7 @@ TEST(StudyFolder, DifferencesAreToldWithTheirPlace) {
   const Json whole = parse_json(read_file(file, 1 << 20), file);
   const auto said = [&](const Json& header) {
     temp.file("s/study-config.json", header.dump());
-    const std::string text = thrown_by([&] { const StudyFolder again(path, config); });
+    std::string text = thrown_by([&] { const StudyFolder again(path, config); });
     const std::string start = "config: " + path + " holds another study: ",
                       end = " | the options it was begun with go on with it; another --out begins anew";
     if (!text.starts_with(start) || !text.ends_with(end)) return text;

@@ -50,6 +50,7 @@ struct FakeProgram {
       return strf(R"({"batch": %lld, "ms_median": %lld, "img_per_s": 1000, "memory_peak": 100, "loss": 1})",
                   static_cast<long long>(batch), static_cast<long long>(batch));
     const double exposed = 0.002 * static_cast<double>(ranks - 1);
+    const long long together = batch * ranks;
     const double update = 0.001 * static_cast<double>(batch) + exposed;
     std::string computes, exposes;
     for (int64_t r = 0; r < ranks; ++r) {
@@ -57,8 +58,8 @@ struct FakeProgram {
       exposes += strf("%s%g", r ? "," : "", 10 * exposed);
     }
     return strf(R"({"ranks": %lld, "batch": %lld, "update_s": {"median": %g}, "images_per_second": %g,)",
-                static_cast<long long>(ranks + ranks_more), static_cast<long long>(batch * ranks), update,
-                static_cast<double>(batch * ranks) / update) +
+                static_cast<long long>(ranks + ranks_more), together, update,
+                static_cast<double>(together) / update) +
            strf(R"("timing": {"updates": 10, "compute_s": [%s], "exposed_s": [%s]}, "sent_bytes": 7})",
                 computes.c_str(), exposes.c_str());
   }
@@ -92,6 +93,7 @@ TEST(Study, TheOrderIsDrawnBySeed) {
   const std::vector<StudyCase> cases = list_cases(small_study());
   const auto names = [](const std::vector<StudyCase>& list) {
     std::vector<std::string> all;
+    all.reserve(list.size());
     for (const StudyCase& one : list) all.push_back(one.name());
     return all;
   };

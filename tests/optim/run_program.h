@@ -56,6 +56,7 @@ class ProgramRunner {
   }
   std::vector<TensorView> views(const std::vector<ValueId>& ids) {
     std::vector<TensorView> result;
+    result.reserve(ids.size());
     for (ValueId id : ids)
       result.emplace_back(storage_[static_cast<size_t>(id)].data(),
                           program_.values[static_cast<size_t>(id)].desc);

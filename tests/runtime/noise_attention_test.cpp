@@ -62,6 +62,7 @@ std::vector<Noise> noise_of(const Setting& s, const Op& op, const std::vector<Kn
                             const std::vector<Known>& outs) {
   ThreadPool pool(1);
   std::vector<TensorDesc> descs;
+  descs.reserve(ins.size());
   for (const Known& in : ins) descs.push_back({s.type, in.shape});
   const std::vector<DType> types(outs.size(), DType::kF32);
   return result_noise({op, descs, ins, {.weights = s.rounds}, pool}, outs, types);

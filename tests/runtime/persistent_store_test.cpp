@@ -127,7 +127,7 @@ class DirtyDevice : public WrappedDevice {
 };
 
 std::shared_ptr<PersistentLayout> rows_in_every_home(DType dtype) {
-  const auto layout = std::make_shared<PersistentLayout>();
+  auto layout = std::make_shared<PersistentLayout>();
   for (const auto& [name, home] :
        {std::pair{"device", Home::kDevice}, {"host", Home::kHost}, {"locked", Home::kLocked}})
     layout->place({name, {dtype, {{'D', 5}}}, ValueKind::kState, Category::kOptimizer}, home);

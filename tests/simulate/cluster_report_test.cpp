@@ -61,8 +61,8 @@ TEST(ClusterReport, TextTellsRowsAndAdvice) {
        "dp=8 1 2 x 8 1.00 s 500 ms 125 ms 62.5 ms 250 ms 125 ms 64.0 50.0 % 3.00 MiB\n",
        "dp=2 tp=4 1 2 x 8 3.00 s 500 ms 2.12 s 62.5 ms 250 ms 125 ms 21.3 50.0 % 3.00 MiB does not fit\n",
        "dp=8 0 no heads\n", "Advice: dp=8, ZeRO 1, 2 x 8 images: 1.00 s an update, 64.0 img/s.\n",
-       "Runner-up: dp=4 tp=2, ZeRO 1, 2 x 8 images: 25.0 % longer (250 ms more exposed communication), 3.00 "
-       "MiB of memory instead of 3.00 MiB.\n",
+       ("Runner-up: dp=4 tp=2, ZeRO 1, 2 x 8 images: 25.0 % longer (250 ms more exposed communication), 3.00 "
+        "MiB of memory instead of 3.00 MiB.\n"),
        "The collectives of the first:\n", "all_reduce dp 3 2.00 KiB 500 ms tree\n",
        "send pp 1 1.00 KiB 250 ms\n"});
   plan.rows[1].host_s = 0.5, plan.rows[1].compute_s = 0.25, plan.rows[1].bubble_s = 0.2519,

@@ -25,6 +25,7 @@ SHOWN FakeNvml* fake_nvml() {
   return &state;
 }
 
+// NOLINTBEGIN(readability-identifier-naming, performance-no-int-to-ptr): names and handles are the library's.
 SHOWN int nvmlInit_v2() {
   return fake_nvml()->init;
 }
@@ -58,3 +59,4 @@ SHOWN int nvmlDeviceGetPowerUsage(void* gpu, unsigned* milliwatts) {
   *milliwatts = fake_nvml()->milliwatts[number_of(gpu)];
   return fake_nvml()->power;
 }
+// NOLINTEND(readability-identifier-naming, performance-no-int-to-ptr)
