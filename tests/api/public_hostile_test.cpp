@@ -241,6 +241,7 @@ TEST(PublicHostile, AModelThatWasMovedFrom) {
   const std::vector<ImageView> images(2, kImage);
   const std::vector<float> floats(12);
   const auto ignored = [](const vitrail::FileResult&) { return true; };
+  // NOLINTNEXTLINE(bugprone-use-after-move): calls of a moved model are the point.
   const std::vector<std::function<void()>> calls = {[&] { model.classify(kImage); },
                                                     [&] { model.classify(images); },
                                                     [&] { model.logits(kImage); },

@@ -83,7 +83,7 @@ TEST(PublicPlan, ArchitecturesTakeAnySides) {
   EXPECT_NE(sized(16, 48), sized(224, 224));
   EXPECT_EQ(plan_inference("vit_tiny_patch16_224", {.image_size = 64}).parameters, sized(64, 64));
   for (const auto& [height, width] : {std::pair<int64_t, int64_t>{1, 16}, {16, 1}, {1, 1}, {15, 16}}) {
-    const std::string said = thrown_by([&] { planned(height, width); });
+    const std::string said = thrown_by([&, height = height, width = width] { planned(height, width); });
     EXPECT_TRUE(said.starts_with("config: ")) << said;
     EXPECT_NE(said.find("is larger than"), std::string::npos) << said;
   }

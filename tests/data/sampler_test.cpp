@@ -47,7 +47,7 @@ TEST(Sampler, ShufflesEvenly) {
       if (i > 0) neighbours += permuted(static_cast<uint64_t>(key) * 77, kSize, i - 1) + 1 == at;
     }
   for (int count : counts) EXPECT_NEAR(count, 500, 110);  // five deviations
-  EXPECT_NEAR(neighbours, 9 * kOrders / 10, 400);         // 9 places, each with probability 9 / (10 * 9)
+  EXPECT_NEAR(neighbours, 0.9 * kOrders, 400);            // 9 places, each with probability 9 / (10 * 9)
 }
 
 TEST(Sampler, EveryEpochShowsEverySampleOnceInItsOwnOrder) {

@@ -71,6 +71,7 @@ TEST(Axis, HoldsItsValues) {
 
 TEST(Decimate, KeepsSpikesEndsAndOrder) {
   std::vector<Point> points;
+  points.reserve(100000);
   for (int i = 0; i < 100000; ++i) points.push_back({static_cast<double>(i), std::sin(i * 1e-3)});
   points[54321].y = 50;
   points[77777].y = -50;

@@ -1,7 +1,5 @@
 // Numbers formatted for people, on either side of every change of unit.
 #include "telemetry/format.h"
-#include "base/error.h"
-#include "telemetry/table.h"
 
 #include <gtest/gtest.h>
 

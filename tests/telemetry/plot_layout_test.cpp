@@ -113,8 +113,8 @@ TEST(FigureParts, LegendsBreakIntoRows) {
                    {"a", KeyKind::kArea, 3},
                    {"m", KeyKind::kMark, 4, 0}};
   const char* samples[] = {
-      "<path class=\"line c1\" d=\"M1.0,5.0h20.0\"/><circle class=\"c1 mark\" cx=\"11.0\" cy=\"5.0\" "
-      "r=\"3.2\"/></svg>l",
+      ("<path class=\"line c1\" d=\"M1.0,5.0h20.0\"/><circle class=\"c1 mark\" cx=\"11.0\" cy=\"5.0\" "
+       "r=\"3.2\"/></svg>l"),
       "<path class=\"line c1\" d=\"M1.0,5.0h20.0\"/></svg>p",
       "<path class=\"line c2 dashed\" d=\"M1.0,5.0h20.0\"/></svg>d",
       "<rect class=\"c3\" x=\"4.0\" y=\"0.0\" width=\"14\" height=\"10.0\" rx=\"2\"/></svg>a",
@@ -227,6 +227,7 @@ TEST(LineLayout, MarksAreDrawnForFewPoints) {
 
 TEST(LineLayout, DecimatesBeyondTheLimitAlone) {
   std::vector<Point> points;
+  points.reserve(10);
   for (int i = 0; i < 10; ++i) points.push_back({1.0 * i, i % 2 ? 1.0 : -1.0});
   EXPECT_EQ(decimate(points, 10).size(), 10u);
   const auto kept = decimate(points, 6);  // two intervals of four between the ends

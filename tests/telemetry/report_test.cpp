@@ -181,10 +181,10 @@ TEST(Report, RanksAreBarsOfTheirTime) {
        {"id=\"ranks\"", "rank 0: communication 250 ms an update, 12.50 %", "rank 0: imbalance 250 ms",
         "rank 1: data wait 500 ms", "4.00 GB/s", "plan", "An update of 2.00 s, by rank",
         "<table class=\"sortable\">",
-        "<td class=\"n\" data-key=\"0\">0</td><td class=\"n\" data-key=\"3\">1.50 s</td>"
-        "<td class=\"n\" data-key=\"1\">500 ms</td><td class=\"n\" data-key=\"0.5\">250 ms</td>",
-        "<td>all_reduce</td><td class=\"n\">2</td><td class=\"n\">3.73 GiB</td>"
-        "<td class=\"n\">500 ms</td>",
+        ("<td class=\"n\" data-key=\"0\">0</td><td class=\"n\" data-key=\"3\">1.50 s</td>"
+         "<td class=\"n\" data-key=\"1\">500 ms</td><td class=\"n\" data-key=\"0.5\">250 ms</td>"),
+        ("<td>all_reduce</td><td class=\"n\">2</td><td class=\"n\">3.73 GiB</td>"
+         "<td class=\"n\">500 ms</td>"),
         "<td>plan</td><td class=\"n\">250 ms</td><td class=\"n\">500 ms</td>"})
     EXPECT_NE(page.find(part), std::string::npos) << part;
   EXPECT_EQ(page.find("0.00"), std::string::npos) << "what sends nothing has no bandwidth";
