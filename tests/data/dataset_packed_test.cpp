@@ -11,7 +11,7 @@ namespace {
 using namespace test;
 
 std::string packed(const DataFolder& folder, bool multi_label) {
-  const std::string path = folder.path("set.vtpack");
+  std::string path = folder.path("set.vtpack");
   PackWriter writer(path, {"cat", "dog"}, multi_label);
   const std::vector<int32_t> one = {1}, both = {0, 1};
   Image grey = Image::blank(2, 3, 1);

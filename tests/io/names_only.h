@@ -11,6 +11,7 @@ namespace vitrail {
 class NamesOnly : public TensorSource {
  public:
   NamesOnly() = default;
+  ~NamesOnly() override = default;
   NamesOnly(const NamesOnly& other) { tensors_ = other.tensors_; }
   NamesOnly& operator=(const NamesOnly& other) {
     tensors_ = other.tensors_;

@@ -102,7 +102,7 @@ TEST(SharedSave, TheFailureOfOneRankIsEverybodys) {
     for (int failing = 0; failing < kRanks; ++failing) {
       SCOPED_TRACE(strf("%s on rank %d", part, failing));
       expect_failed(save(store, 2,
-                         [&](int rank, CheckpointContent& content) {
+                         [&, fail = fail](int rank, CheckpointContent& content) {
                            if (rank == failing) fail_in_piece(content, fail);
                          }),
                     failing, part);

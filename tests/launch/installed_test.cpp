@@ -47,7 +47,7 @@ class Installed : public testing::Test {
   }
   std::filesystem::path program() const { return folder_.path() / "bin" / this_program().filename(); }
   std::string script(const std::string& name, const std::string& text) const {
-    const std::string file = folder_.file(name, "#!/bin/sh\n" + text);
+    std::string file = folder_.file(name, "#!/bin/sh\n" + text);
     std::filesystem::permissions(file, std::filesystem::perms::owner_all);
     return file;
   }

@@ -110,6 +110,9 @@ DrawnStep drawn(uint64_t number, const Choices& choices) {
 struct DrawCounts {
   int draws = 0, ranks = 0, off = 0;
 
+  DrawCounts() = default;
+  DrawCounts(const DrawCounts&) = delete;
+  DrawCounts& operator=(const DrawCounts&) = delete;
   // Counts are read by bench/random_memory.py.
   ~DrawCounts() {
     ::testing::Test::RecordProperty("draws", draws);

@@ -27,6 +27,7 @@ RankSeat seat(int rank, int threads, const Cores& cores, const std::string& host
 std::vector<Cores> shared_out(std::vector<RankSeat> seats) {
   share_cores(seats);
   std::vector<Cores> cores;
+  cores.reserve(seats.size());
   for (const RankSeat& each : seats) cores.push_back(each.cores);
   return cores;
 }
@@ -68,6 +69,7 @@ TEST(RankCores, AreLeftAloneWhereTheyAreFewOrGiven) {
   };
   for (const std::vector<RankSeat>& seats : left) {
     std::vector<Cores> before;
+    before.reserve(seats.size());
     for (const RankSeat& each : seats) before.push_back(each.cores);
     EXPECT_EQ(shared_out(seats), before) << seat_table(seats);
   }
