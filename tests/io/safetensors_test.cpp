@@ -84,7 +84,9 @@ TEST(Safetensors, NothingToWriteIsAFileToo) {
 
 TEST(Safetensors, WriterRefusesWhatItCouldNotRead) {
   const TempFolder folder;
-  const auto write = [&](std::vector<TensorToWrite> tensors) { write_safetensors(folder / "f", tensors); };
+  const auto write = [&](const std::vector<TensorToWrite>& tensors) {
+    write_safetensors(folder / "f", tensors);
+  };
   expect_refusal("two tensors", [&] { write({rule_tensor("a", {1}), rule_tensor("a", {1})}); });
   expect_refusal("__metadata__", [&] { write({rule_tensor("__metadata__", {1})}); });
   expect_refusal("UTF-8", [&] { write({rule_tensor("\xff", {1})}); });
