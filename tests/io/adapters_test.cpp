@@ -54,7 +54,7 @@ class AdaptersTest : public DialectTest {
   }
 
   // Changes the adapters of at("m"); returns what opening the folder then reports.
-  std::string refused(const Rename& rename, std::map<std::string, std::string> metadata) {
+  std::string refused(const Rename& rename, const std::map<std::string, std::string>& metadata) {
     write_safetensors(at("changed"), renamed(open_tensors(at("good")), rename), metadata);
     std::filesystem::rename(at("changed"), at("m/") + kAdaptersFile);
     try {

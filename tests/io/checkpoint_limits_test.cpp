@@ -162,8 +162,8 @@ TEST(CheckpointLimits, EveryRankLearnsTheKindAndTheRemedy) {
     ErrorKind kind;
     const char *text, *hint;
   } rows[] = {
-      {[] { throw Error(ErrorKind::kData, "bad", "mend it").at("inner").at("outer"); }, ErrorKind::kData,
-       "outer: inner: bad", "mend it"},
+      {[] { throw Error(Error(ErrorKind::kData, "bad", "mend it").at("inner").at("outer")); },
+       ErrorKind::kData, "outer: inner: bad", "mend it"},
       {[] { throw NoRoom(ErrorKind::kWrite, "full", "free some"); }, ErrorKind::kWrite, "full", "free some"},
       {[] { throw std::bad_alloc(); }, ErrorKind::kMemory, "out of memory", ""},
       {[] { throw std::runtime_error("odd"); }, ErrorKind::kInternal, "odd", ""},

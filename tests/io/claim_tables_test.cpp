@@ -125,7 +125,7 @@ TEST(ClaimTables, NamesOfActivations) {
       if (expected)
         EXPECT_EQ(claimed(row.name, dialect), expected);
       else
-        EXPECT_EQ(error_of([&] {
+        EXPECT_EQ(error_of([&, dialect = dialect] {
                     claimed(row.name, dialect);
                   }).find("data: there: act is \"" + std::string(row.name) + "\"; supported are gelu, "),
                   0u);

@@ -15,7 +15,8 @@ class DialectRead : public DialectTest {
   }
   // A copy of the model with a sidecar for what its bare tensors cannot hold.
   std::string with_sidecar(const Json& golden) {
-    const std::string file = golden["model"], path = at(file);
+    const std::string file = golden["model"];
+    std::string path = at(file);
     std::filesystem::copy_file(kDialectModels + file, path);
     PreprocessConfig images{.height = golden["config"]["image_height"],
                             .width = golden["config"]["image_width"]};

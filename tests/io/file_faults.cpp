@@ -37,6 +37,8 @@ bool is_folder(int fd) {
 
 }  // namespace
 
+// The C library names its parameters otherwise.
+// NOLINTBEGIN(readability-inconsistent-declaration-parameter-name)
 extern "C" {
 
 int rename(const char* from, const char* to) noexcept {
@@ -83,6 +85,7 @@ int fsync(int fd) {
 }
 
 }  // extern "C"
+// NOLINTEND(readability-inconsistent-declaration-parameter-name)
 
 namespace vitrail::testing {
 

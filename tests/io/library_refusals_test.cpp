@@ -17,7 +17,7 @@ TEST_F(LibraryForms, TheConfigsNameOfAFamilyIsBelievedFirst) {
                                                        {"convnextv2", "called \"convnextv2\""}};
   write_folder(tiny(), Dialect::kHf);
   for (const auto& [type, family] : types) {
-    edit([&](Json& config) { config["model_type"] = type; });
+    edit([type = type](Json& config) { config["model_type"] = type; });
     EXPECT_SAYS(refusal(at("m")), family);
   }
   const std::pair<const char*, const char*> names[] = {
@@ -27,7 +27,7 @@ TEST_F(LibraryForms, TheConfigsNameOfAFamilyIsBelievedFirst) {
       {"maxvit_tiny_rw_224", "MaxViT"},
       {"vit_base_patch16_rpn_224", "vit_base_patch16_rpn_224"}};
   for (const auto& [name, family] : names)
-    EXPECT_SAYS(timm_refusal([&](Json& config) { config["architecture"] = name; }), family);
+    EXPECT_SAYS(timm_refusal([name = name](Json& config) { config["architecture"] = name; }), family);
 }
 
 TEST_F(LibraryForms, WhatIsWrongInAModelsFilesIsDataWhereverItLies) {

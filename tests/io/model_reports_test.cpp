@@ -19,7 +19,7 @@ using Lines = std::vector<std::string>;
 class ModelReports : public DialectTest {
  protected:
   std::string two_tensors() const {
-    const auto fill = [](std::vector<float> values) {
+    const auto fill = [](const std::vector<float>& values) {
       return [values](std::span<std::byte> target) {
         const auto bytes = std::as_bytes(std::span(values));
         std::copy(bytes.begin(), bytes.end(), target.begin());
@@ -149,7 +149,7 @@ TEST_F(ModelReports, AConversionInWordsAndForScripts) {
         std::string(" parameters compared: largest difference"), std::string("not kept"),
         std::string("note")})
     EXPECT_SAYS(text, part);
-  EXPECT_SAYS(text.substr(text.find("labels")), "5");
+  EXPECT_NE(text.find('5', text.find("labels")), std::string::npos) << text;
   EXPECT_NO_THROW(require_close(conversion, c));
 }
 

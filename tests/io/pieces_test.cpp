@@ -89,7 +89,7 @@ TEST(TensorPart, WhatIsNoPartIsRefused) {
   };
   for (const auto& [json, says] : cases) {
     SCOPED_TRACE(json);
-    expect_refusal(says, [&] { part_from(parse_json(json, "test")); });
+    expect_refusal(says, [json = json] { part_from(parse_json(json, "test")); });
   }
 }
 

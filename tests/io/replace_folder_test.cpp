@@ -31,7 +31,7 @@ class ReplaceFolder : public ::testing::TestWithParam<int> {
   }
   // "old" or "new" when the folder is wholly one of them.
   std::string content(const std::string& name) const {
-    const std::string first = read_file(at(name) + "/a", 10);
+    std::string first = read_file(at(name) + "/a", 10);
     for (const char* file : {"/b", "/c"})
       if (read_file(at(name) + file, 10) != first) return "mixed";
     return first;

@@ -53,7 +53,7 @@ void expect_equal(const MeshCase& c, DType master, double relative, int64_t upda
       ASSERT_NEAR(many.values.at(name)[i], values[i], 1e-9) << name << " element " << i;
 }
 
-const auto case_name = [](const auto& test) { return test.param.name; };
+const auto kCaseName = [](const auto& test) { return test.param.name; };
 
 class MeshEquality : public ::testing::TestWithParam<MeshCase> {};
 
@@ -63,7 +63,7 @@ TEST_P(MeshEquality, LossesOfOneRankInF32) {
 TEST_P(MeshEquality, LossesOfOneRankInF64) {
   expect_equal(GetParam(), DType::kF64, 1e-9, 4);
 }
-INSTANTIATE_TEST_SUITE_P(Meshes, MeshEquality, ::testing::ValuesIn(narrow_cases()), case_name);
+INSTANTIATE_TEST_SUITE_P(Meshes, MeshEquality, ::testing::ValuesIn(narrow_cases()), kCaseName);
 
 class MeshPipeline : public ::testing::TestWithParam<MeshCase> {};
 
@@ -74,7 +74,7 @@ TEST_P(MeshPipeline, LossesOfOneRankInF64) {
   if (!is_long()) GTEST_SKIP() << "minutes in plain loops: VITRAIL_TEST_LONG runs it";
   expect_equal(GetParam(), DType::kF64, 1e-9, 3);
 }
-INSTANTIATE_TEST_SUITE_P(Stages, MeshPipeline, ::testing::ValuesIn(pipeline_cases(is_long())), case_name);
+INSTANTIATE_TEST_SUITE_P(Stages, MeshPipeline, ::testing::ValuesIn(pipeline_cases(is_long())), kCaseName);
 
 class MeshTable : public ::testing::TestWithParam<MeshCase> {};
 
@@ -87,7 +87,7 @@ TEST_P(MeshTable, LossesOfOneRankInF64) {
   c.batch = kMixed * c.mesh[0] * c.accumulation;  // the smallest: plain loops take their time
   expect_equal(c, DType::kF64, 1e-9, 10);
 }
-INSTANTIATE_TEST_SUITE_P(Wide, MeshTable, ::testing::ValuesIn(wide_cases(is_long())), case_name);
+INSTANTIATE_TEST_SUITE_P(Wide, MeshTable, ::testing::ValuesIn(wide_cases(is_long())), kCaseName);
 
 }  // namespace
 }  // namespace vitrail

@@ -248,6 +248,7 @@ MeshOutcome run_mesh(const MeshCase& c, DType master, int64_t updates, const Mes
     }
   };
   std::vector<std::thread> threads;
+  threads.reserve(static_cast<size_t>(mesh.world()));
   for (int rank = 0; rank < mesh.world(); ++rank) threads.emplace_back(run_rank, rank);
   for (std::thread& thread : threads) thread.join();
   return outcome;

@@ -15,7 +15,7 @@ TEST(DeviceOffload, ParametersComeFromTheHostInTime) {
   for (const int ranks : {1, 2, 3}) {
     const auto outcome = [&](Offload offload, const MeshDevices& devices) {
       MeshCase c{"offload", {ranks, 1, 1}, [=](StepConfig& s) { s.zero = 3, s.offload = offload; }, 2};
-      const MeshOutcome many = run_mesh(c, DType::kF32, 3, devices);
+      MeshOutcome many = run_mesh(c, DType::kF32, 3, devices);
       EXPECT_EQ(many.planned, many.allocated) << ranks << " ranks";
       return many;
     };
