@@ -18,6 +18,7 @@ namespace vitrail {
 namespace {
 
 Variables with_library(const std::string& path) {
+  // NOLINTNEXTLINE(clang-analyzer-cplusplus.NewDeleteLeaks): the analyzer does not follow std::function.
   return [path](const char* name) { return std::string(name) == kNcclVariable ? path.c_str() : nullptr; };
 }
 

@@ -227,7 +227,7 @@ TEST(Heartbeat, AddressesHaveHostPortAndWord) {
   for (const char* port : {"h:0/w", "h:65536/w", "h:x/w", "h:/w"})
     EXPECT_EQ(said(port), std::string("comm: \"") + port + "\" has no port");
   const liveness::Watch watch({.ranks = 1, .host = "127.0.0.1"});
-  const std::string address = watch.address();
+  const std::string& address = watch.address();
   EXPECT_TRUE(address.starts_with("127.0.0.1:"));
   EXPECT_EQ(address.size() - address.find('/'), 25u) << "a word of 24 digits";
   EXPECT_NE(

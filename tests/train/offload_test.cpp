@@ -165,7 +165,9 @@ TEST(Offload, NeedsTheHostsMemory) {
   const size_t needed = plan.host_bytes() + 1000;
   EXPECT_NO_THROW(require_host_room(plan, 1000, 1, {needed, "free"}));
   for (const auto& [free, sharing] : {std::pair{needed - 1, 1}, {needed, 2}}) {
-    const Error error = error_of([&] { require_host_room(plan, 1000, sharing, {free, "free here"}); });
+    const Error error = error_of([&, free = free, sharing = sharing] {
+      require_host_room(plan, 1000, sharing, {free, "free here"});
+    });
     EXPECT_EQ(exit_code(error.kind()), 71);
     for (const char* part : {"mesh.offload=optimizer", "master weights", "page-locked", "free here"})
       EXPECT_NE(std::string(error.what()).find(part), std::string::npos) << error.what();

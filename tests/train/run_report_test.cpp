@@ -67,7 +67,7 @@ TEST(RunReport, MemoryIsThatOfThePlan) {
     train_into(ran, config, work / name);
     const std::string page = page_of(work / name);
     const size_t from = page.find("<section id=\"memory\"");
-    const std::string memory = page.substr(from, page.find("</section>", from) - from);
+    std::string memory = page.substr(from, page.find("</section>", from) - from);
     EXPECT_EQ(count_of(memory, ">none<"), count_of(memory, "<tr>") - 1) << memory;
     return memory;
   };

@@ -122,7 +122,7 @@ TEST(Memory, RanksAreAdvisedForTheShareOfOne) {
           plan, [](int64_t) { return NamedBytes{}; }, {available}, 4);
       FAIL() << share;
     } catch (const Error& error) {
-      const std::string hint = error.hint();
+      const std::string& hint = error.hint();
       std::smatch found;
       if (!std::regex_search(hint, found, std::regex("micro_batch=(\\d+) with (\\d+) times"))) continue;
       advised.insert(std::stol(found[1]));
@@ -166,7 +166,7 @@ TEST(Memory, OnlyWhatIsDecodedHasARow) {
     RankContext rank(device);
     std::string said;
     try {
-      Trainer(config, {work / "run", ResumeMode::kFresh, ""}, cpu_backend(), rank, {});
+      const Trainer refused(config, {work / "run", ResumeMode::kFresh, ""}, cpu_backend(), rank, {});
       ADD_FAILURE() << "a kilobyte was enough";
     } catch (const Error& error) {
       EXPECT_EQ(error.kind(), ErrorKind::kMemory) << error.what();
