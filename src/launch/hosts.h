@@ -30,6 +30,9 @@ Hosts hosts_from(const std::string& value);
 // Throws Error(kUsage) when there are more ranks than slots.
 void require_slots(const Hosts& hosts, int64_t ranks);
 
+// Whether a scheduler has given this process hosts, which mpirun asks it for.
+bool under_scheduler();
+
 // Returns the hosts on which nothing can be started within `seconds`: mpirun itself would name none of them.
 // Asks each but this one to run `true`, by what mpirun uses (ssh, or the agent that Open MPI's variable
 // names). None under a resource manager, which starts mpirun's processes itself.

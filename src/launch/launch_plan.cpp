@@ -7,6 +7,7 @@
 #include "base/values.h"
 #include "io/find_model.h"
 #include "launch/environment.h"
+#include "launch/session_folder.h"
 
 namespace vitrail {
 
@@ -23,6 +24,7 @@ LaunchPlan by_mpirun(const LaunchRequest& request, const ChosenMpi& mpi) {
       .mpi = true,
       .words = {mpirun, "-n", std::to_string(request.ranks), "--bind-to", "none", "--oversubscribe"},
       .environment = mpi.environment,
+      .sessions = request.hosts.empty() ? session_parent() : "",
       .note = strf("%s, a process each, by %s%s", ranks_text(request.ranks).c_str(),
                    mpi.report.came_along ? "the Open MPI that came along, " : "", mpirun.c_str())};
   if (!request.hosts.empty())

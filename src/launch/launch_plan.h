@@ -23,7 +23,8 @@ struct LaunchPlan {
   bool mpi = false;
   std::vector<std::string> words;  // the program to start and its arguments
   Assignments environment;
-  std::string note;  // "4 ranks, a process each, by /usr/bin/mpirun"
+  std::string sessions = {};  // where the job's session folder is made; empty: Open MPI chooses
+  std::string note;           // "4 ranks, a process each, by /usr/bin/mpirun"
 };
 
 // Throws Error(kDevice), with the line that brings it, when MPI is asked for and absent, or hosts are and the

@@ -22,8 +22,11 @@ constexpr int kTurn = 50;             // milliseconds
 constexpr double kLastReports = 0.3;  // seconds in which what ranks have sent arrives after their end
 constexpr double kMpirun = 2.5;       // seconds that mpirun takes to end what it has started
 
-Assignments with_watch(Assignments environment, const liveness::Watch& watch) {
+Assignments environment_of(const LaunchPlan& plan, const liveness::Watch& watch,
+                           const SessionFolder& session) {
+  Assignments environment = plan.environment;
   environment.emplace_back(kWatchVariable, watch.address());
+  for (const auto& one : session.environment()) environment.push_back(one);
   return environment;
 }
 
@@ -39,7 +42,8 @@ LaunchedJob::LaunchedJob(const LaunchPlan& plan, liveness::WatchSettings setting
       watch_(std::move(settings)),
       name_(std::filesystem::path(plan.words[0]).filename().string()),
       mpi_(plan.mpi),
-      child_(plan.words, with_watch(plan.environment, watch_)) {}
+      session_(plan.sessions),
+      child_(plan.words, environment_of(plan, watch_, session_)) {}
 
 JobEnd LaunchedJob::run() {
   std::optional<Clock::time_point> decided;

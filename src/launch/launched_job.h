@@ -7,6 +7,7 @@
 #include "base/stop.h"
 #include "dist/liveness/watch.h"
 #include "launch/launch_plan.h"
+#include "launch/session_folder.h"
 #include "train/train_config.h"
 
 namespace vitrail {
@@ -37,8 +38,9 @@ class LaunchedJob {
   const SignalGuard& signals_;
   liveness::Limits limits_;
   liveness::Watch watch_;
-  std::string name_;  // of the program that was started
-  bool mpi_;          // its ranks are processes of their own
+  std::string name_;       // of the program that was started
+  bool mpi_;               // its ranks are processes of their own
+  SessionFolder session_;  // goes after the child
   ChildProcess child_;
   int pressed_ = 0;
 };

@@ -67,18 +67,18 @@ std::vector<std::string> agent_words(double seconds) {
   return agent;
 }
 
-bool managed() {
+}  // namespace
+
+bool under_scheduler() {
   for (const char* job : {"SLURM_JOB_ID", "PBS_JOBID", "LSB_JOBID"})
     if (environment_variable(job)) return true;
   return false;
 }
 
-}  // namespace
-
 std::vector<std::string> silent_hosts(const Hosts& hosts, double seconds) {
   std::vector<std::string> silent;
   std::vector<std::unique_ptr<ChildProcess>> asked;
-  if (managed()) return silent;
+  if (under_scheduler()) return silent;
   const std::vector<std::string> agent = agent_words(seconds);
   for (const Host& host : hosts.all) {
     // What a login prints is not the command's output.

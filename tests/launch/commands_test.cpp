@@ -21,25 +21,10 @@
 #include "temp_folder.h"
 #include "thrown.h"
 #include "train/train_config.h"
+#include "variable.h"
 
 namespace vitrail {
 namespace {
-
-// Sets a variable of the environment for as long as it lives; null: it is not set.
-class Variable {
- public:
-  Variable(const char* name, const char* value) : name_(name) {
-    if (const char* before = environment_variable(name)) before_ = before;
-    value ? ::setenv(name, value, 1) : ::unsetenv(name);
-  }
-  ~Variable() { before_ ? ::setenv(name_, before_->c_str(), 1) : ::unsetenv(name_); }
-  Variable(const Variable&) = delete;
-  Variable& operator=(const Variable&) = delete;
-
- private:
-  const char* name_;
-  std::optional<std::string> before_;
-};
 
 MpiSearch search_in(const TempFolder& folder) {
   const std::string file = folder.file("bin/mpirun", "");
