@@ -68,7 +68,7 @@ pid_t dead_process() {
 }
 
 fs::path left_by(const std::string& mark, const TempFolder& folder, const std::string& drawn = "aB3xYz") {
-  const fs::path left = folder.path() / ("vitrail-" + mark + "-" + drawn);
+  fs::path left = folder.path() / ("vitrail-" + mark + "-" + drawn);
   fs::create_directories(left / "ompi.vm.0/pid.7");
   std::ofstream(left / "ompi.vm.0/contact.txt") << "x";
   return left;
