@@ -161,6 +161,8 @@ int on_path(const char* cls, const std::string& path, const std::string& line, C
 
 }  // namespace
 
+// The C library names its parameters otherwise.
+// NOLINTBEGIN(readability-inconsistent-declaration-parameter-name)
 extern "C" {
 
 int open(const char* path, int flags, ...) {
@@ -314,3 +316,4 @@ int unlinkat(int folder, const char* name, int flags) {
 }
 
 }  // extern "C"
+// NOLINTEND(readability-inconsistent-declaration-parameter-name)

@@ -68,6 +68,7 @@ inline std::vector<std::exception_ptr> on_ranks(int ranks, const std::function<v
   Turns turns(ranks);
   std::vector<std::exception_ptr> errors(static_cast<size_t>(ranks));
   std::vector<std::thread> threads;
+  threads.reserve(static_cast<size_t>(ranks));
   for (int rank = 0; rank < ranks; ++rank)
     threads.emplace_back([&, rank] {
       TurnPartners partners(turns, rank);

@@ -176,6 +176,7 @@ TEST_F(Evaluate, OfEqualLossesTheFirstSamplesAreKept) {
   tied_ = true;
   const auto samples = [](const std::vector<SampleResult>& list) {
     std::vector<int64_t> numbers;
+    numbers.reserve(list.size());
     for (const SampleResult& one : list) numbers.push_back(one.sample);
     return numbers;
   };

@@ -101,6 +101,8 @@ class GradientMargin {
       : limit_(limit),
         name_(strf("%s %s, %s x %lld", run.plan().micro.backend->name(), limit.name, c.name.c_str(),
                    static_cast<long long>(c.batch))) {}
+  GradientMargin(const GradientMargin&) = delete;
+  GradientMargin& operator=(const GradientMargin&) = delete;
   ~GradientMargin() {
     printf("margin of gradients, %s: %.2f (%s)\n", name_.c_str(), 1 / share_, part_.c_str());
   }

@@ -168,6 +168,8 @@ char* chars(void* p) {
 }
 }  // namespace
 
+// NCCL chose the names.
+// NOLINTBEGIN(readability-identifier-naming)
 #define FAKE extern "C" [[gnu::visibility("default")]]
 
 FAKE void fake_nccl_cue(const char* what) {
@@ -259,3 +261,4 @@ FAKE int ncclSend(const void* in, size_t count, int type, int peer, void* comm, 
 FAKE int ncclRecv(void* out, size_t count, int type, int peer, void* comm, void*) {
   return add(comm, {Kind::kReceive, nullptr, chars(out), count, type, peer});
 }
+// NOLINTEND(readability-identifier-naming)
