@@ -37,8 +37,7 @@ OpCase norm_case(const char* name, const Shape& rows, const Dim& width, const Di
 std::vector<OpCase> fp8_cases() {
   const Arithmetic fp8 = Arithmetic::kFp8;
   const OpPtr linear = make_op<LinearOp>(fp8), bias = make_op<BiasOp>(), add = make_op<AddOp>();
-  const Dim d128('D', 128), d768('D', 768), d1280('D', 1280), f32('F', 32),
-      f3072('F', 3072);
+  const Dim d128('D', 128), d768('D', 768), d1280('D', 1280), f32('F', 32), f3072('F', 3072);
   const auto vector = Role::kVector, plain = Role::kPlain;
   return {
       {"linear", linear, {kRows, {kInner, kWidth}}, {false, true}},
