@@ -55,6 +55,8 @@ def listed(root, patterns):
     """Layers of tools/mutate.d by their lists' names, but for those of GPUs, and their faults as drawn ones look."""
     layers = [layer for layer in mutate_list.load(Path(__file__).parent / "mutate.d")
               if not layer.device and any(fnmatch.fnmatch(layer.name, pattern) for pattern in patterns)]
+    if not layers:
+        raise SystemExit(f"no list of the CPU in tools/mutate.d is called {' or '.join(patterns)}")
     for number, fault in enumerate((fault for layer in layers for fault in layer.faults), 1):
         fault.number = number
     return layers, [sweep_faults.Fault(fault.name, fault.file, mutate_list.line_of(fault, (root / fault.file).read_text()),

@@ -114,6 +114,8 @@ class Faults(unittest.TestCase):
         layers, faults = mutate_sweep.listed(root, ["fresh6_i*", "backend_cuda"])
         self.assertEqual([layer.name for layer in layers], ["fresh6_io"])  # those of GPUs need another build
         self.assertEqual([fault.number for fault in faults], [1, 2])
+        with self.assertRaises(SystemExit):
+            mutate_sweep.listed(root, ["nosuch*", "backend_cuda"])
         file = faults[0].file
         self.assertRegex(mutate_sweep.name_of(faults[0]), r"^io/[\w/]+\.cpp:\d+:fresh6-")
         planted = mutate_sweep.files_of(root, [file, "cmake/layers.cmake"], faults[:1], layers)[file].decode()
