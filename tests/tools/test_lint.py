@@ -86,6 +86,34 @@ class Lint(unittest.TestCase):
         self.assertNotEqual(code, 0)
         self.assertIn("src/base/a.cpp: error: <cstdint> is included twice", output)
 
+    def test_what_was_clean_is_read_again_once_it_or_a_header_changed(self):
+        with tempfile.TemporaryDirectory() as folder:
+            root = Path(folder)
+            shutil.copy(ROOT / ".clang-tidy", root)
+            log, tidy = root / "log", root / "tidy"
+            tidy.write_text(f'#!/bin/sh\necho read >> {log}\nexec {tool("clang-tidy")} "$@"\n')
+            tidy.chmod(0o755)
+            (root / "a.h").write_text("#pragma once\n// A reason.\n")
+            (root / "a.cpp").write_text('#include "a.h"\n' + CLEAN)
+            built = {"directory": str(root), "file": str(root / "a.cpp"), "command": f"c++ -std=c++20 -c {root}/a.cpp"}
+            (root / "compile_commands.json").write_text(json.dumps([built]))
+
+            def read(*words):
+                """(exit code, how often clang-tidy has been started)."""
+                done = subprocess.run([sys.executable, ROOT / "tools/tidy_whole.py", root, "--tidy", tidy, *words], cwd=root)
+                return done.returncode, log.read_text().count("read")
+
+            self.assertEqual(read(), (0, 1))
+            self.assertEqual(read(), (0, 1))
+            self.assertEqual(read("--again"), (0, 2))
+            (root / "a.h").write_text("#pragma once\n// Another reason.\n")
+            self.assertEqual(read(), (0, 3))
+            (root / ".clang-tidy").write_text((root / ".clang-tidy").read_text() + "# A comment.\n")
+            self.assertEqual(read(), (0, 4))
+            (root / "a.cpp").write_text(CLEAN.replace("twice", "Twice"))
+            self.assertEqual(read(), (1, 5))
+            self.assertEqual(read(), (1, 6))  # what was found is told again
+
     def test_a_file_that_changed_is_read_by_itself(self):
         wrong = CLEAN.replace("twice", "Twice")
         tree = {"src/base/a.cpp": CLEAN, "tests/base/a.cpp": CLEAN + "// A line.\n" * 300}
