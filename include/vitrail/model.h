@@ -76,6 +76,16 @@ struct FileResult {
 /// Called for every file in the order of the list; false ends the stream.
 using FileCallback = std::function<bool(const FileResult&)>;
 
+/// The attention maps of one file of a stream, or its error.
+struct FileAttention {
+  size_t index = 0;                ///< in the list
+  std::vector<AttentionMap> maps;  ///< those of Model::attention(); none where there is an error
+  std::optional<Error> error;      ///< why the file has no maps, with its kind
+};
+
+/// Called for every file in the order of the list; false ends the stream.
+using AttentionCallback = std::function<bool(const FileAttention&)>;
+
 struct ModelParts;  // what a Model holds: the library's own
 
 /// A model ready to run. Every member function may be called from several threads at once: images are decoded
@@ -126,6 +136,9 @@ class VITRAIL_API Model {
   void logits_files(std::span<const std::string> paths, const FileCallback& callback) const;
   /// The same for the pooled features.
   void embed_files(std::span<const std::string> paths, const FileCallback& callback) const;
+  /// The same for maps of attention.
+  void attention_files(std::span<const std::string> paths, const AttentionCallback& callback,
+                       const AttentionOptions& options = {}) const;
 
   /// The preprocessed input of the model, planar [channels, height, width].
   std::vector<float> preprocess(const ImageView& image) const;

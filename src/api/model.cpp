@@ -124,6 +124,12 @@ void Model::embed_files(std::span<const std::string> paths, const FileCallback& 
   own->stream(PredictTask::kEmbed, paths, callback);
 }
 
+void Model::attention_files(std::span<const std::string> paths, const AttentionCallback& callback,
+                            const AttentionOptions& options) const {
+  const std::shared_ptr<ModelParts> own = parts();
+  own->stream_maps(paths, options, callback);
+}
+
 int64_t Model::classes() const {
   return parts()->card().config.classes;
 }

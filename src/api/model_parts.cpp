@@ -11,12 +11,17 @@ namespace vitrail {
 
 namespace {
 
-constexpr size_t kExplainedTogether = 16;  // images for which a program with attention maps is made once
+constexpr int64_t kExplainedTogether = 16;  // images for which a program with attention maps is made once
 
 template <typename Element>
 void require_memory(std::span<Element> given, const char* what) {
   VT_REQUIRE(given.empty() || given.data() != nullptr, ErrorKind::kUsage,
              "expected %zu %s, found a null pointer", given.size(), what);
+}
+
+template <typename Result>
+void require_callback(const std::function<bool(const Result&)>& callback) {
+  VT_REQUIRE(callback != nullptr, ErrorKind::kUsage, "expected a callback, found none");
 }
 
 std::vector<AttentionMap> public_maps(const Engine& engine, const AttentionRequest& request) {
@@ -91,22 +96,48 @@ std::vector<Prediction> ModelParts::predictions(std::span<const float> probabili
 void ModelParts::stream(PredictTask task, std::span<const std::string> paths, const FileCallback& callback,
                         const std::function<void(FileResult&)>& complete) {
   require(task);
-  VT_REQUIRE(callback != nullptr, ErrorKind::kUsage, "expected a callback, found none");
-  require_memory(paths, "paths");
-  const std::vector<std::string> list(paths.begin(), paths.end());
-  if (list.empty()) return;
-  EngineOptions engine = predictor.engine().options();
-  engine.batch = even_batch(std::ssize(list), engine.batch);
-  ImageStream images(list, stream_settings(card(), engine, upright));
-  while (!images.done()) {
-    const ImageBatch batch = images.next();
+  require_callback(callback);
+  batches(paths, predictor.batch(), [&](const ImageBatch& batch, const std::vector<std::string>& list) {
     std::vector<float> rows;
     for (ImageRow& row : predictor.run(task, batch, list, Remainder::kSmaller, rows)) {
       FileResult result{row.index, {}, row.values, std::move(row.error)};
       if (complete && !result.error) complete(result);
-      if (!callback(result)) return;
+      if (!callback(result)) return false;
     }
-  }
+    return true;
+  });
+}
+
+void ModelParts::stream_maps(std::span<const std::string> paths, const AttentionOptions& options,
+                             const AttentionCallback& callback) {
+  require_callback(callback);
+  const AttentionRequest request = attention_request(options.method, options.layer, card().config, "layer");
+  batches(paths, kExplainedTogether, [&](const ImageBatch& batch, const std::vector<std::string>&) {
+    // All of a batch are computed before any is reported: the callback may use the model.
+    std::vector<FileAttention> results;
+    predictor.explain(batch.pixels, request, [&](const Engine& engine) {
+      FileAttention& result = results.emplace_back(FileAttention{batch.first + results.size(), {}, {}});
+      try {
+        result.maps = public_maps(engine, request);
+      } catch (const Error& error) {
+        result.error = error;
+      }
+    });
+    for (const auto& [index, error] : batch.failures)
+      results[index - batch.first] = {index, {}, error};
+    return std::ranges::all_of(results, callback);
+  });
+}
+
+void ModelParts::batches(std::span<const std::string> paths, int64_t most, const BatchCall& each) const {
+  require_memory(paths, "paths");
+  const std::vector<std::string> list(paths.begin(), paths.end());
+  if (list.empty()) return;
+  EngineOptions engine = predictor.engine().options();
+  engine.batch = even_batch(std::ssize(list), most);
+  ImageStream images(list, stream_settings(card(), engine, upright));
+  while (!images.done())
+    if (!each(images.next(), list)) return;
 }
 
 }  // namespace vitrail

@@ -34,9 +34,16 @@ struct ModelParts {
   // does with the model.
   void stream(PredictTask task, std::span<const std::string> paths, const FileCallback& callback,
               const std::function<void(FileResult&)>& complete = {});
+  void stream_maps(std::span<const std::string> paths, const AttentionOptions& options,
+                   const AttentionCallback& callback);
 
   bool upright;
   Predictor predictor;
+
+ private:
+  // Calls `each` with batches of at most so many files, and all paths, until it returns false.
+  using BatchCall = std::function<bool(const ImageBatch&, const std::vector<std::string>&)>;
+  void batches(std::span<const std::string> paths, int64_t most, const BatchCall& each) const;
 };
 
 }  // namespace vitrail

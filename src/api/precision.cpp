@@ -17,6 +17,17 @@ const BackendEntry& row_for(const std::string& device, const std::string& backen
 }
 }  // namespace
 
+const std::vector<std::string>& model_types() {
+  static const std::vector<std::string> types = [] {
+    std::vector<std::string> all;
+    for (const BackendEntry& row : backend_registry())
+      for (const std::string& type : row.types)
+        if (std::find(all.begin(), all.end(), type) == all.end()) all.push_back(type);
+    return all;
+  }();
+  return types;
+}
+
 void check_precision(const std::string& dtype, const std::string& device, const std::string& backend,
                      const char* dash) {
   const BackendEntry& row = row_for(device, backend, dash);

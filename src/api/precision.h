@@ -3,10 +3,14 @@
 #pragma once
 
 #include <string>
+#include <vector>
 
 #include "api/engine.h"
 
 namespace vitrail {
+
+// The types that some backend computes models in, by name.
+const std::vector<std::string>& model_types();
 
 // Throws Error(kUsage) when the device does not compute in the type.
 void check_precision(const std::string& dtype, const std::string& device, const std::string& backend,

@@ -29,7 +29,7 @@ constexpr int64_t kMaxThreads = 4096, kMaxRanks = 256, kMaxBatch = 65536, kMaxSi
 }  // namespace
 
 EngineOptions engine_options(const ModelOptions& options) {
-  const std::vector<std::string> types = {"f32", "bf16", "f16", "int8", "fp8", "tf32"};
+  const std::vector<std::string>& types = model_types();
   if (std::find(types.begin(), types.end(), options.dtype) == types.end())
     throw Error(
         ErrorKind::kUsage,

@@ -1,6 +1,7 @@
 #include <nlohmann/json.hpp>
 
 #include "base/error.h"
+#include "base/fields.h"
 #include "cli/bench_options.h"
 #include "cli/commands.h"
 #include "cli/device_choice.h"
@@ -8,6 +9,7 @@
 #include "cli/model_choice.h"
 #include "cli/train_plan.h"
 #include "measure/profile_run.h"
+#include "train/train_config.h"
 
 namespace vitrail::cli {
 
@@ -123,7 +125,7 @@ Command bench_train_command() {
        .help = "train.dtype: f32, or bf16 or f16 with f32 master weights; on a GPU also fp8 and tf32",
        .metavar = "TYPE",
        .fallback = "f32",
-       .choices = {"f32", "bf16", "f16", "fp8", "tf32"}}};
+       .choices = field_spec<ComputeType>("train.dtype", "").choices}};
   CommandSpec spec{
       .name = "bench train",
       .summary = "speed of training: whole steps (forward, backward, update) without a loader",

@@ -1,6 +1,7 @@
 #include <nlohmann/json.hpp>
 #include <optional>
 
+#include "api/precision.h"
 #include "base/error.h"
 #include "base/file.h"
 #include "base/values.h"
@@ -91,7 +92,7 @@ Command bench_calibrate_command() {
                    {.name = "type",
                     .help = "curves in this type only; may be repeated",
                     .metavar = "TYPE",
-                    .choices = {"f32", "bf16", "int8", "f16", "fp8", "tf32"},
+                    .choices = model_types(),
                     .repeated = true},
                    {.name = "at-threads",
                     .help = "with this many threads; may be repeated (otherwise one and --threads)",

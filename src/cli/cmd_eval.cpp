@@ -1,6 +1,7 @@
 #include <nlohmann/json.hpp>
 #include <utility>
 
+#include "api/precision.h"
 #include "api/rank_eval.h"
 #include "base/file.h"
 #include "base/json_text.h"
@@ -111,7 +112,7 @@ Command eval_command() {
       {.name = "against",
        .help = "also run the model in this type, and tell how often the two agree",
        .metavar = "TYPE",
-       .choices = {"f32", "bf16", "f16", "int8", "fp8", "tf32"}},
+       .choices = model_types()},
       {.name = "report", .help = "write a page with tables and images", .metavar = "FILE"},
       {.name = "classes", .help = "every class, not the first 40", .kind = ValueKind::kFlag},
       cache_option()};

@@ -1,6 +1,7 @@
 #include <algorithm>
 #include <nlohmann/json.hpp>
 
+#include "api/precision.h"
 #include "base/error.h"
 #include "base/file.h"
 #include "base/text.h"
@@ -146,7 +147,7 @@ Command plan_command() {
                "with --train too",
        .metavar = "TYPE",
        .fallback = "f32",
-       .choices = {"f32", "bf16", "int8", "f16", "fp8", "tf32"}}};
+       .choices = model_types()}};
   std::vector<OptionSpec> engine = engine_options(1);
   std::erase_if(engine, [](const OptionSpec& spec) { return spec.name == "dtype"; });
   CommandSpec spec{

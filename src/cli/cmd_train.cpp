@@ -2,6 +2,7 @@
 #include <nlohmann/json.hpp>
 
 #include "base/error.h"
+#include "base/fields.h"
 #include "base/process_mark.h"
 #include "base/run_files.h"
 #include "base/text.h"
@@ -20,6 +21,7 @@
 #include "measure/host.h"
 #include "telemetry/format.h"
 #include "train/run_trainers.h"
+#include "train/train_config.h"
 
 namespace vitrail::cli {
 
@@ -210,7 +212,7 @@ Command train_command() {
            .help = "train.dtype: f32, or bf16 or f16 with f32 master weights; on a GPU also fp8 and tf32",
            .metavar = "TYPE",
            .fallback = "f32",
-           .choices = {"f32", "bf16", "f16", "fp8", "tf32"}},
+           .choices = field_spec<ComputeType>("train.dtype", "").choices},
           {.name = "backend",
            .help = "cpu or ref",
            .metavar = "NAME",

@@ -4,6 +4,7 @@
 
 #include "api/image_stream.h"
 #include "api/packed_cache.h"
+#include "api/precision.h"
 #include "base/error.h"
 #include "base/text.h"
 #include "base/values.h"
@@ -83,7 +84,7 @@ std::vector<OptionSpec> engine_options(int default_batch) {
                    "activations too, and fp8 leaves the rest in bf16",
            .metavar = "TYPE",
            .fallback = "f32",
-           .choices = {"f32", "bf16", "f16", "int8", "fp8", "tf32"}},
+           .choices = model_types()},
           {.name = "backend",
            .help = "whose kernels run",
            .metavar = "NAME",

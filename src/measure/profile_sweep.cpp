@@ -21,9 +21,9 @@ bool counts(const std::string& name) {
 }
 
 void check_value(const std::string& name, const std::string& value) {
-  const std::vector<std::string> types = {"f32", "bf16", "f16", "int8", "fp8", "tf32"};
+  const std::vector<std::string>& types = model_types();
   VT_REQUIRE(name != "dtype" || std::find(types.begin(), types.end(), value) != types.end(),
-             ErrorKind::kUsage, "--sweep dtype expects f32, bf16, f16, int8, fp8 or tf32, not %s",
+             ErrorKind::kUsage, "--sweep dtype expects one of %s, not %s", join(types, ", ").c_str(),
              quoted(value).c_str());
   if (name == "parallel") parse_parallel(value, '+', "--sweep parallel");
   const auto number = parse_integer(value);

@@ -164,6 +164,33 @@ TEST(PublicForms, StreamsGiveTheRowsOfOneWithFailuresInTheirPlaces) {
   EXPECT_EQ(next, paths.size());
 }
 
+// More files than share one program of attention maps.
+TEST(PublicForms, AttentionOfFilesHasFailuresInTheirPlacesToo) {
+  const Model model = Model::load(kFormsModel);
+  const std::vector<std::string> good = some_paths();
+  std::vector<std::string> paths;
+  for (size_t i = 0; i < 19; ++i) paths.push_back(i % 17 == 1 ? "/no/such.png" : good[i % good.size()]);
+  size_t next = 0;
+  const auto watch = [&](const FileAttention& file) {
+    EXPECT_EQ(file.index, next++);
+    EXPECT_EQ(file.error.has_value(), file.index % 17 == 1);
+    if (file.error) {
+      EXPECT_EQ(file.error->kind(), ErrorKind::kData);
+      EXPECT_TRUE(file.maps.empty());
+    } else {
+      EXPECT_EQ(numbers(file.maps), numbers(model.attention(paths[file.index], kAllMaps))) << file.index;
+    }
+    return next < 19;
+  };
+  model.attention_files(paths, watch, kAllMaps);
+  EXPECT_EQ(next, 19u);
+  next = 18;
+  model.attention_files({}, watch);
+  EXPECT_EQ(next, 18u);
+  model.attention_files(std::span(paths), [&](const FileAttention&) { return ++next < 20; });
+  EXPECT_EQ(next, 20u) << "false ends the stream";
+}
+
 // The number is that in the list, whatever the batch in which it is computed.
 TEST(PublicForms, AnErrorNamesTheImage) {
   for (const int64_t batch : {1, 2, 8}) {

@@ -128,12 +128,17 @@ TEST(PublicHostile, EmptyListsAndWordsThatAreNone) {
                  [&] { (void)rows[row]; });
   model.classify_files({}, [](const vitrail::FileResult&) { return true; });
   expect_error(ErrorKind::kUsage, "callback", [&] { model.classify_files(std::vector{kImage}, nullptr); });
+  expect_error(ErrorKind::kUsage, "callback", [&] { model.attention_files(std::vector{kImage}, nullptr); });
   expect_error(ErrorKind::kUsage, "top_k is 0", [&] { model.classify(kImage, 0); });
   EXPECT_EQ(model.classify(kImage, 1 << 30).size(), 5u);
   const ImageView image = ImageView::file(kImage);
   expect_error(ErrorKind::kUsage, "rollout or all", [&] { model.attention(image, {.method = "gradcam"}); });
   expect_error(ErrorKind::kUsage, "layer is 99",
                [&] { model.attention(image, {.method = "mean", .layer = 99}); });
+  expect_error(ErrorKind::kUsage, "layer is 99", [&] {
+    model.attention_files(
+        std::vector{kImage}, [](const auto&) { return true; }, {.method = "mean", .layer = 99});
+  });
 }
 
 TEST(PublicHostile, AModelWithoutClassesHasFeaturesAlone) {
@@ -195,6 +200,8 @@ TEST(PublicHostile, SpansAtNull) {
                [&] { model.logits_files(paths, ignored); });
   expect_error(ErrorKind::kUsage, "expected 3 paths, found a null pointer",
                [&] { model.embed_files(paths, ignored); });
+  expect_error(ErrorKind::kUsage, "expected 3 paths, found a null pointer",
+               [&] { model.attention_files(paths, [](const auto&) { return true; }); });
   // Of a size that would be right.
   const auto elems = static_cast<size_t>(model.channels() * model.image_height() * model.image_width());
   const std::span<const uint8_t> bytes(static_cast<const uint8_t*>(nullptr), 300);
@@ -217,7 +224,7 @@ TEST(PublicHostile, CallbacksThatThrowAnything) {
   const auto number_thrown = [&](const auto& call) {
     int heard = 0;
     try {
-      call([&](const vitrail::FileResult& result) {
+      call([&](const auto& result) {
         ++heard;
         if (result.index == 1) throw Own{42};
         return true;
@@ -231,6 +238,7 @@ TEST(PublicHostile, CallbacksThatThrowAnything) {
   EXPECT_EQ(number_thrown([&](const auto& callback) { model.classify_files(paths, callback); }), 42);
   EXPECT_EQ(number_thrown([&](const auto& callback) { model.logits_files(paths, callback); }), 42);
   EXPECT_EQ(number_thrown([&](const auto& callback) { model.embed_files(paths, callback); }), 42);
+  EXPECT_EQ(number_thrown([&](const auto& callback) { model.attention_files(paths, callback); }), 42);
   EXPECT_EQ(model.classify(kImage).size(), 5u) << "the model goes on";
 }
 
@@ -254,6 +262,7 @@ TEST(PublicHostile, AModelThatWasMovedFrom) {
                                                     [&] { model.classify_files({}, ignored); },
                                                     [&] { model.logits_files({}, ignored); },
                                                     [&] { model.embed_files({}, {}); },
+                                                    [&] { model.attention_files({}, {}); },
                                                     [&] { model.preprocess(kImage); },
                                                     [&] { (void)model.classes(); },
                                                     [&] { (void)model.channels(); },

@@ -122,6 +122,11 @@ std::string results_layout() {
              .has("values", &FileResult::values)
              .has("error", &FileResult::error)
              .text() +
+         Layout<FileAttention>("FileAttention")
+             .has("index", &FileAttention::index)
+             .has("maps", &FileAttention::maps)
+             .has("error", &FileAttention::error)
+             .text() +
          Layout<Plan>("Plan")
              .has("memory", &Plan::memory)
              .has("peak_bytes", &Plan::peak_bytes)

@@ -112,8 +112,8 @@ TEST_F(Eval, FiguresOfClassesFitTheConfusedPairs) {
     double taken = right;
     for (const auto& pair : json["confused"]) {
       if (pair["predicted"] == row["name"]) taken += pair["count"].get<double>();
-      if (pair["label"] == row["name"])
-        EXPECT_NEAR(pair["share"].get<double>() * count, pair["count"].get<double>(), 1e-9);
+      if (pair["label"] != row["name"]) continue;
+      EXPECT_NEAR(pair["share"].get<double>() * count, pair["count"].get<double>(), 1e-9);
     }
     EXPECT_NEAR(row["precision"].get<double>() * taken, right, 1e-9) << row["name"];
     EXPECT_NEAR(row["f1"].get<double>() * (count + taken), 2 * right, 1e-9) << row["name"];
