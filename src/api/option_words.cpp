@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <cctype>
-#include <ranges>
 
 namespace vitrail {
 
@@ -56,7 +55,8 @@ std::string with_words(std::string text, const std::string& owner) {
 
 Error in_words_of(const std::string& owner, const Error& error) {
   Error own(error.kind(), with_words(error.message(), owner), with_words(error.hint(), owner));
-  for (const std::string& place : std::views::reverse(error.context())) own.at(with_words(place, owner));
+  const std::vector<std::string>& places = error.context();
+  for (auto place = places.rbegin(); place != places.rend(); ++place) own.at(with_words(*place, owner));
   return own;
 }
 
