@@ -55,15 +55,18 @@ struct Timed {
 };
 
 void time_all(Session& session, const Shape& s, std::vector<Timed>& kernels) {
+  void* const begin = api().streams.create_timestamp(session);
+  void* const end = api().streams.create_timestamp(session);
   for (int round = 0; round < kRounds; ++round)
     for (Timed& kernel : kernels) {
       kernel.run();
-      api().streams.mark(session, 0);
+      api().streams.stamp(session, nullptr, begin);
       for (int call = 0; call < kCalls; ++call) kernel.run();
-      api().streams.mark(session, 1);
+      api().streams.stamp(session, nullptr, end);
       api().streams.finish(session);
-      kernel.seconds.push_back(api().streams.seconds_between(session, 0, 1) / kCalls);
+      kernel.seconds.push_back(api().streams.seconds_apart(session, begin, end) / kCalls);
     }
+  for (void* event : {begin, end}) api().streams.drop_event(session, event);
   const double work = 2e-12 * static_cast<double>(s.batch * s.heads * s.tokens * s.tokens * s.size);
   std::printf("%ld tokens, batch %ld, %ld heads of %ld:", s.tokens, s.batch, s.heads, s.size);
   for (Timed& kernel : kernels) {

@@ -1,17 +1,21 @@
 #include "backend/device.h"
 
 #include <algorithm>
-#include <chrono>
 #include <cstring>
 #include <exception>
 
 #include "base/error.h"
 #include "base/rng.h"
+#include "base/timing.h"
 #include "tensor/narrow.h"
 
 namespace vitrail {
 
 namespace {
+
+struct HostTimestamp : Timestamp {
+  std::optional<Clock::time_point> at;
+};
 
 // On the host all work is done when a call returns, so streams are in order without any waiting.
 class HostStream : public Stream {
@@ -22,6 +26,7 @@ class HostStream : public Stream {
   }
   void record(Event&) override {}
   void wait(const Event&) override {}
+  void stamp(Timestamp& time) override { dynamic_cast<HostTimestamp&>(time).at = Clock::now(); }
 };
 
 class HostDevice : public Device {
@@ -38,22 +43,34 @@ class HostDevice : public Device {
     if (bytes > 0) std::memset(target, 0, bytes);
   }
   void finish() override {}
-
-  void mark(size_t slot) override {
-    if (slot >= marks_.size()) marks_.resize(slot + 1);
-    marks_[slot] = Clock::now();
-  }
-  double seconds_between(size_t from, size_t to) override {
-    return std::chrono::duration<double>(marks_.at(to) - marks_.at(from)).count();
+  std::unique_ptr<Timestamp> create_timestamp() override { return std::make_unique<HostTimestamp>(); }
+  std::optional<double> seconds_apart(const Timestamp& from, const Timestamp& to) override {
+    const auto &begin = dynamic_cast<const HostTimestamp&>(from).at,
+               &end = dynamic_cast<const HostTimestamp&>(to).at;
+    if (!begin || !end) return {};
+    return std::chrono::duration<double>(*end - *begin).count();
   }
 
  private:
-  using Clock = std::chrono::steady_clock;
   HostStream stream_;
-  std::vector<Clock::time_point> marks_;
 };
 
 }  // namespace
+
+double awaited_seconds(Device& device, const Timestamp& from, Timestamp& to) {
+  to.synchronize();
+  const std::optional<double> seconds = device.seconds_apart(from, to);
+  VT_CHECK(seconds, "a time was never set");
+  return *seconds;
+}
+
+double timed_seconds(Device& device, const std::function<void()>& work) {
+  const auto begin = device.create_timestamp(), end = device.create_timestamp();
+  device.stamp(*begin);
+  work();
+  device.stamp(*end);
+  return awaited_seconds(device, *begin, *end);
+}
 
 std::unique_ptr<Recording> record(Device& device, const std::function<void()>& work) {
   device.start_recording();

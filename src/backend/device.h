@@ -37,6 +37,7 @@ class Event {
 class Timestamp {
  public:
   virtual ~Timestamp() = default;
+  virtual void synchronize() {}  // the host waits until it is reached
 };
 
 // A queue of work that is done in order. Streams of one device run concurrently and are ordered by events
@@ -74,9 +75,11 @@ class Device : public MemorySource {
   // One whose work goes first where both have some that could run.
   virtual std::unique_ptr<Stream> create_urgent_stream() { return create_stream(); }
   virtual std::unique_ptr<Event> create_event() = 0;
-  virtual std::unique_ptr<Timestamp> create_timestamp() { return std::make_unique<Timestamp>(); }
+  virtual std::unique_ptr<Timestamp> create_timestamp() = 0;
+  // Sets a time on stream(), before and after the nodes of a program that is timed.
+  virtual void stamp(Timestamp& time) { stream().stamp(time); }
   // Returns nothing where one of them is still to be reached or was never set; nobody waits.
-  virtual std::optional<double> seconds_apart(const Timestamp&, const Timestamp&) { return {}; }
+  virtual std::optional<double> seconds_apart(const Timestamp& from, const Timestamp& to) = 0;
   // Makes the device the calling thread's, for libraries that ask for it.
   virtual void make_current() {}
   // A name that no other device of this host has, whatever number this process knows it by.
@@ -103,11 +106,12 @@ class Device : public MemorySource {
   virtual bool records() const { return false; }
   virtual void start_recording() {}
   virtual std::unique_ptr<Recording> end_recording() { return nullptr; }
-
-  // Timestamps in the order of the work; seconds_between waits for both. Slots are numbered and reused.
-  virtual void mark(size_t slot) = 0;
-  virtual double seconds_between(size_t from, size_t to) = 0;
 };
+
+// The seconds from one to the other, which is waited for.
+double awaited_seconds(Device& device, const Timestamp& from, Timestamp& to);
+// The seconds that stream() takes for what `work` enqueues; waits for its end.
+double timed_seconds(Device& device, const std::function<void()>& work);
 
 // Records what `work` launches. Null means that another thread spoilt the recording, which may be tried
 // again. A launch that fails for a reason of its own throws, and the device is not left recording.

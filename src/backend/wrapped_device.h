@@ -25,8 +25,11 @@ class WrappedDevice : public Device {
   }
   void clear(void* target, size_t bytes) override { host_->clear(target, bytes); }
   void finish() override { host_->finish(); }
-  void mark(size_t slot) override { host_->mark(slot); }
-  double seconds_between(size_t from, size_t to) override { return host_->seconds_between(from, to); }
+  std::unique_ptr<Timestamp> create_timestamp() override { return host_->create_timestamp(); }
+  void stamp(Timestamp& time) override { host_->stamp(time); }
+  std::optional<double> seconds_apart(const Timestamp& from, const Timestamp& to) override {
+    return host_->seconds_apart(from, to);
+  }
 
  protected:
   Device& host() { return *host_; }

@@ -128,8 +128,8 @@ void add_beside(std::vector<NodeSamples>& programs, double whole, double beside,
   curves.add(curve_of_run(fed), {size_of_run(fed), beside});
 }
 
-// A node timed alone takes another time than in a whole run: on a GPU the marks between nodes cost more than
-// the gaps of a replayed graph. Each node takes the same correction, so that they add up to the whole.
+// A node timed alone takes another time than in a whole run: on a GPU the timestamps between nodes cost more
+// than the gaps of a replayed graph. Each node takes the same correction, so that they add up to the whole.
 double correction(const std::vector<NodeSamples>& programs, double whole) {
   const auto sum = [&](double more) {
     double seconds = 0;

@@ -101,10 +101,7 @@ class Bench {
 
   // Returns the seconds of one launch.
   double seconds(Recording& recording) {
-    device_.mark(0);
-    recording.replay();
-    device_.mark(1);
-    return device_.seconds_between(0, 1) / static_cast<double>(launches());
+    return timed_seconds(device_, [&] { recording.replay(); }) / static_cast<double>(launches());
   }
 
  private:

@@ -180,13 +180,15 @@ void Executor::run_nodes() {
 }
 
 void Executor::run_timed() {
+  Device& device = *rank_.hardware;
+  while (stamps_.size() <= steps_.size()) stamps_.push_back(device.create_timestamp());
   for (size_t node = 0; node < steps_.size(); ++node) {
-    rank_.hardware->mark(node);
+    device.stamp(*stamps_[node]);
     run_node(node);
   }
-  rank_.hardware->mark(steps_.size());
+  device.stamp(*stamps_.back());
   for (size_t node = 0; node < steps_.size(); ++node) {
-    times_[node].seconds += rank_.hardware->seconds_between(node, node + 1);
+    times_[node].seconds += awaited_seconds(device, *stamps_[node], *stamps_[node + 1]);
     ++times_[node].runs;
   }
 }

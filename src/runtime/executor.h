@@ -93,6 +93,7 @@ class Executor {
   std::vector<std::vector<Step>> steps_;  // by node
   std::vector<const char*> names_;        // by node, for the rank's pulse; empty without one
   std::vector<NodeTime> times_;
+  std::vector<std::unique_ptr<Timestamp>> stamps_;  // where nodes are timed: before each and after the last
   bool timed_;
   bool ran_ = false;
   bool exchanges_ = false;  // the program has collectives

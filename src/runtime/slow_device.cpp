@@ -9,11 +9,11 @@
 
 namespace vitrail {
 
-void SlowDevice::mark(size_t slot) {
+void SlowDevice::stamp(Timestamp& time) {
   if (began_ != Clock::time_point() && (marker_.empty() || ::access(marker_.c_str(), F_OK) == 0))
     std::this_thread::sleep_for((Clock::now() - began_) * share_);
   began_ = {};
-  WrappedDevice::mark(slot);
+  WrappedDevice::stamp(time);
 }
 
 std::unique_ptr<Device> open_rank_device(const DeviceInfo& info, int rank, const char* setting) {

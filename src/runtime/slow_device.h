@@ -15,7 +15,7 @@ namespace vitrail {
 // named.
 inline constexpr const char* kSlowVariable = "VITRAIL_TEST_SLOW";
 
-// A node's kernels ask for the launch handle, and a mark follows the node: the time between is its own.
+// A node's kernels ask for the launch handle, and a timestamp follows the node: the time between is its own.
 // Collectives do not ask, so that waiting for others is not drawn out.
 class SlowDevice : public WrappedDevice {
  public:
@@ -26,7 +26,7 @@ class SlowDevice : public WrappedDevice {
     began_ = Clock::now();
     return WrappedDevice::launch_handle();
   }
-  void mark(size_t slot) override;
+  void stamp(Timestamp& time) override;
 
  private:
   using Clock = std::chrono::steady_clock;

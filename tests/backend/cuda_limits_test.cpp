@@ -6,6 +6,8 @@
 #include "backend/cuda/kernels.h"
 #include "backend/sketch.h"
 #include "ops/attention.h"
+#include "ops/attention_bias_grad.h"
+#include "ops/attention_sums.h"
 #include "ops/bias.h"
 #include "ops/dropout.h"
 #include "ops/elementwise.h"
@@ -16,6 +18,9 @@
 #include "ops/persistent.h"
 #include "ops/qk_norm.h"
 #include "ops/rmsnorm.h"
+#include "ops/scale.h"
+#include "ops/update/control.h"
+#include "ops/update/lamb_parts.h"
 
 namespace vitrail {
 namespace {
@@ -85,6 +90,58 @@ TEST(CudaLimits, ScratchOfAttentionsGradient) {
             size_t{6} * 320 * 8 + size_t{6} * 300 * 4 + size_t{6} * 300 * 64 * 2);
   EXPECT_EQ(scratch(attention_grad(DType::kBF16, 4096, 64, QueryScope::kClassToken)), 0u);
   EXPECT_EQ(scratch(attention_grad(DType::kBF16, 4097, 64, QueryScope::kClassToken)), size_t{6} * 4097 * 8);
+}
+
+// What all queries, keys and values of an image share is summed in scratch.
+TEST(CudaLimits, ScratchOfAttentionsSums) {
+  const auto of = [](char name, int64_t count) { return Dim(name, count); };
+  const DType half = DType::kBF16;
+  const TensorDesc q{half, {of('S', 5), of('H', 3), of('E', 16)}},
+      kv{half, {of('B', 2), of('N', 9), of('T', 2), of('H', 3), of('E', 16)}};
+  const Sketch shared{make<AttentionGradOp>(), {q, kv, AttentionOp().infer(std::vector{q, kv})[0]}};
+  EXPECT_EQ(scratch(shared), size_t{2} * 3 * 5 * (2 + 16) * 4) << "two facts and a gradient of every query";
+
+  const TensorDesc qkv{half, {of('B', 2), of('N', 300), of('T', 3), of('H', 3), of('E', 64)}};
+  const std::vector<TensorDesc> kept = AttentionSumsOp().infer(std::vector{qkv});
+  EXPECT_EQ(scratch({make<AttentionSumsOp>(), {qkv}}), 0u);
+  EXPECT_EQ(scratch({make<AttentionSumsGradOp>(), {qkv, kept[0], kept[1], kept[0]}}), size_t{6} * 320 * 8)
+      << "facts alone";
+
+  const TensorDesc short_qkv{half, {of('B', 2), of('N', 197), of('T', 3), of('H', 3), of('E', 64)}};
+  const Sketch sums{make<AttentionBiasGradOp>(), {short_qkv, AttentionOp().infer(std::vector{short_qkv})[0]}};
+  EXPECT_EQ(scratch(sums), size_t{2} * 4 * 3 * 3 * 64 * 4) << "four warps of an image have sums of all three";
+}
+
+// A part of the rows has 64 at least, and no more parts are made than keep the GPU busy.
+TEST(CudaLimits, PartialSumsOfRows) {
+  const auto rows_of = [](int64_t rows, int64_t width) {
+    return TensorDesc{DType::kF32, {{'B', rows}, {'D', width}}};
+  };
+  const auto sum = [&](int64_t rows, int64_t width) {
+    return scratch({make<SumRowsOp>(size_t{1}), {rows_of(rows, width)}});
+  };
+  EXPECT_EQ(sum(1, 96), size_t{96} * 4);
+  EXPECT_EQ(sum(64, 96), size_t{96} * 4);
+  EXPECT_EQ(sum(65, 96), size_t{2} * 96 * 4);
+  EXPECT_EQ(sum(100000, 256), size_t{792} * 256 * 4) << "six blocks a multiprocessor";
+  EXPECT_EQ(sum(100000, 264), size_t{396} * 264 * 4) << "two blocks across";
+  EXPECT_EQ(sum(100000, 257), size_t{88} * 257 * 4) << "nine blocks of 32 odd columns across";
+  const TensorDesc hidden = rows_of(200, 96);
+  EXPECT_EQ(scratch({make<GeluGradOp>(false, true), {hidden, hidden}}), size_t{4} * 96 * 4);
+  EXPECT_EQ(scratch({make<GeluGradOp>(false, false), {hidden, hidden}}), 0u);
+  EXPECT_EQ(scratch({make<ScaleDwOp>(size_t{1}), {hidden, hidden}}), size_t{4} * 96 * 4);
+}
+
+// A chunk of 4096 elements has one partial sum of squares, or two where an update sums in parts.
+TEST(CudaLimits, PartialSumsOfUpdates) {
+  const auto flat = [](int64_t count, DType type = DType::kF32) { return TensorDesc{type, {{'D', count}}}; };
+  EXPECT_EQ(scratch({make<SquareSumOp>(), {flat(4096), flat(4097), flat(7)}}), size_t{4} * 8);
+  const LambUpdateOp lamb({}, Moments{}, true);
+  const TensorDesc param = flat(8193);
+  EXPECT_EQ(scratch({make<LambUpdateOp>(lamb), {param, param, param, param, control_desc()}}),
+            size_t{3} * 2 * 8);
+  EXPECT_EQ(scratch({make<LambMomentsOp>(lamb), {param, param, param, param, control_desc()}}),
+            size_t{3} * 2 * 8);
 }
 
 // A block takes eight rows at least; as many blocks as run at once, two a multiprocessor of rows up to 512.

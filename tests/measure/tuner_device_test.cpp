@@ -3,7 +3,6 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
-#include <map>
 #include <nlohmann/json.hpp>
 
 #include "backend/cpu/kernels.h"
@@ -57,14 +56,20 @@ class ClockDevice : public WrappedDevice {
     recorded.push_back(launches().recorded);
     return spoilt ? nullptr : std::make_unique<Timed>(clock_, launches().recorded * launches().seconds_each);
   }
-  void mark(size_t slot) override { marks_[slot] = clock_; }
-  double seconds_between(size_t from, size_t to) override { return marks_.at(to) - marks_.at(from); }
+  std::unique_ptr<Timestamp> create_timestamp() override { return std::make_unique<Time>(); }
+  void stamp(Timestamp& time) override { dynamic_cast<Time&>(time).at = clock_; }
+  std::optional<double> seconds_apart(const Timestamp& from, const Timestamp& to) override {
+    return dynamic_cast<const Time&>(to).at - dynamic_cast<const Time&>(from).at;
+  }
 
   std::vector<size_t> allocations;
   std::vector<int> recorded;  // launches of each recording
   bool spoilt = false;
 
  private:
+  struct Time : Timestamp {
+    double at = 0;
+  };
   class Timed : public Recording {
    public:
     Timed(double& clock, double seconds) : clock_(clock), seconds_(seconds) {}
@@ -75,7 +80,6 @@ class ClockDevice : public WrappedDevice {
     double seconds_;
   };
   double clock_ = 0;
-  std::map<size_t, double> marks_;
 };
 
 // x [3 D5] and w [F7 D5] in f32: 60 and 140 bytes, and 84 of the result; each begins at a multiple of 256.

@@ -2,8 +2,6 @@
 
 #include <gtest/gtest.h>
 
-#include <cstring>
-
 #include "backend/cuda/kernels.h"
 #include "backend/cuda/plugin.h"
 #include "blank_node.h"
@@ -27,13 +25,6 @@ std::vector<std::byte> bytes_of(T object) {
   return {first, first + sizeof(T)};
 }
 
-template <auto family, auto function>
-size_t place_of() {
-  static const Api table{};
-  return static_cast<size_t>(reinterpret_cast<const std::byte*>(&(table.*family.*function)) -
-                             reinterpret_cast<const std::byte*>(&table));
-}
-
 // Stands for a function that takes a session and one struct.
 template <auto family, auto function>
 struct Recorder;
@@ -41,7 +32,7 @@ template <typename Family, typename Call, Family Api::*family,
           void (*Family::*function)(Session&, const Call&)>
 struct Recorder<family, function> {
   static void note(Session&, const Call& call) {
-    recorded.push_back({place_of<family, function>(), bytes_of(call)});
+    recorded.push_back({place_in_api(family, function), bytes_of(call)});
   }
 };
 
@@ -53,11 +44,11 @@ void record(Api& api) {
 void record_others(Api& api) {
   api.session.use = [](Session&) {};
   api.rows.map = [](Session&, MapKind kind, const MapCall& call) {
-    recorded.push_back({place_of<&Api::rows, &RowsApi::map>() + static_cast<size_t>(kind), bytes_of(call)});
+    recorded.push_back({place_in_api(&Api::rows, &RowsApi::map) + static_cast<size_t>(kind), bytes_of(call)});
   };
   api.moves.clear = [](Session&, void* target, size_t bytes) {
     recorded.push_back(
-        {place_of<&Api::moves, &MovesApi::clear>(), bytes_of(std::pair<void*, size_t>(target, bytes))});
+        {place_in_api(&Api::moves, &MovesApi::clear), bytes_of(std::pair<void*, size_t>(target, bytes))});
   };
 }
 
@@ -70,7 +61,7 @@ Api recording_api() {
   record<&Api::attention, &AttentionApi::one_forward, &AttentionApi::short_forward,
          &AttentionApi::stream_forward, &AttentionApi::long_forward, &AttentionApi::plain_forward,
          &AttentionApi::weights, &AttentionApi::one_backward, &AttentionApi::stream_backward,
-         &AttentionApi::backward>(api);
+         &AttentionApi::group_backward, &AttentionApi::backward>(api);
   record<&Api::norms, &NormsApi::norm, &NormsApi::norm_grad, &NormsApi::rms, &NormsApi::rms_grad,
          &NormsApi::softmax, &NormsApi::softmax_grad>(api);
   record<&Api::rows, &RowsApi::sum, &RowsApi::dropout>(api);
@@ -147,15 +138,6 @@ std::vector<CudaCall> calls_of(const Prepared& kernel, const NodeView& node, con
     kernel.run(
         {blind ? blank : node.op, ins, outs, {operands.scratch, kernel.scratch_bytes}, context, fixed});
   });
-}
-
-std::vector<FusedGemmCall> hopper_fp8_gemms(const std::vector<CudaCall>& calls) {
-  std::vector<FusedGemmCall> gemms;
-  for (const CudaCall& call : calls) {
-    if (call.function != place_of<&Api::gemms, &GemmApi::hopper_fp8_gemm>()) continue;
-    std::memcpy(&gemms.emplace_back(), call.bytes.data(), call.bytes.size());
-  }
-  return gemms;
 }
 
 int expect_blind_launches(const std::string& name, const NodeView& node, const Operands& operands,

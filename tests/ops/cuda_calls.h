@@ -2,11 +2,11 @@
 // plugin.
 #pragma once
 
+#include <cstring>
 #include <functional>
 #include <vector>
 
-#include "backend/cuda/api/gemms.h"
-#include "backend/kernel.h"
+#include "backend/cuda/bound_call.h"
 
 namespace vitrail {
 
@@ -31,8 +31,24 @@ Operands separate_operands(const NodeView& node);
 std::vector<CudaCall> calls_of(const Prepared& kernel, const NodeView& node, const DeviceInfo& device,
                                const Operands& operands, uint64_t fixed, bool blind);
 
-// The arguments of those to our own GEMM in fp8.
-std::vector<cuda::FusedGemmCall> hopper_fp8_gemms(const std::vector<CudaCall>& calls);
+// The place in the plugin's table of a function of a family.
+template <typename Family, typename Function>
+size_t place_in_api(Family cuda::Api::*family, Function Family::*function) {
+  static const cuda::Api table{};
+  return static_cast<size_t>(reinterpret_cast<const std::byte*>(&(table.*family.*function)) -
+                             reinterpret_cast<const std::byte*>(&table));
+}
+
+// The arguments of those to one function, `&cuda::GemmApi::gemm`.
+template <typename Family, typename Call>
+std::vector<Call> calls_to(void (*Family::*function)(cuda::Session&, const Call&),
+                           const std::vector<CudaCall>& calls) {
+  const size_t place = place_in_api(std::get<Family cuda::Api::*>(cuda::kFamilies), function);
+  std::vector<Call> found;
+  for (const CudaCall& call : calls)
+    if (call.function == place) std::memcpy(&found.emplace_back(), call.bytes.data(), sizeof(Call));
+  return found;
+}
 
 // Expects that every kernel which accepts the node, with the weights that it wants packed, makes the same
 // calls in a blind launch; returns how many kernels accept it. With an equal op that nobody else holds, the

@@ -7,6 +7,7 @@
 #include "attention_sums_cases.h"
 #include "backend/cuda/kernels.h"
 #include "cuda_calls.h"
+#include "ops/attention_bias_grad.h"
 #include "ops/grouped.h"
 #include "ops/persistent.h"
 #include "run_op.h"
@@ -88,6 +89,12 @@ TEST(CudaLaunch, OfAttentionThatKeepsItsSumsReadsAddressesAlone) {
     for (const DType dtype : {DType::kF16, DType::kBF16})
       for (const OpCase& c : {sums_case(s), sums_grad_case(s), plain_case(s), plain_grad_case(s)})
         EXPECT_GT(expect_blind_case(c, dtype), 0) << c.name;
+}
+
+TEST(CudaLaunch, OfAttentionsGradientWithItsSumsReadsAddressesAlone) {
+  OpCase c = plain_grad_case({197, 2, 64});
+  c.op = make_op<AttentionBiasGradOp>();
+  for (const DType dtype : {DType::kF16, DType::kBF16}) EXPECT_EQ(expect_blind_case(c, dtype), 1);
 }
 
 // A weight as a GEMM in fp8 wants it is made when it is loaded.

@@ -88,6 +88,7 @@ class ToldDevice : public WrappedDevice {
   std::unique_ptr<Timestamp> create_timestamp() override {
     return std::make_unique<NumberedStamp>(scene_.stamps++);
   }
+  void stamp(Timestamp& time) override { programs_.stamp(time); }
   std::optional<double> seconds_apart(const Timestamp& from, const Timestamp& to) override {
     const int first = dynamic_cast<const NumberedStamp&>(from).number;
     EXPECT_EQ(dynamic_cast<const NumberedStamp&>(to).number, first + 1);

@@ -46,6 +46,7 @@ class CudaTimestamp : public Timestamp {
   CudaTimestamp(const CudaTimestamp&) = delete;
   CudaTimestamp& operator=(const CudaTimestamp&) = delete;
   ~CudaTimestamp() override { cuda::api().streams.drop_event(session_, event_); }
+  void synchronize() override { cuda::api().streams.synchronize(session_, event_); }
   void* get() const { return event_; }
 
  private:
@@ -153,10 +154,6 @@ class CudaDevice : public Device {
   std::unique_ptr<Recording> end_recording() override {
     void* graph = streams_.end_capture(session_);
     return graph ? std::make_unique<CudaRecording>(session_, graph) : nullptr;
-  }
-  void mark(size_t slot) override { streams_.mark(session_, slot); }
-  double seconds_between(size_t from, size_t to) override {
-    return streams_.seconds_between(session_, from, to);
   }
 
  private:

@@ -19,10 +19,10 @@ constexpr int kRounds = 4, kMostRuns = 40;
 // The seconds of one call in the best round, since other work can only slow a round down.
 double best_seconds(Device& device, const std::function<void()>& call) {
   const auto timed = [&](int runs) {
-    device.mark(0);
-    for (int i = 0; i < runs; ++i) call();
-    device.mark(1);
-    return device.seconds_between(0, 1) / runs;
+    const auto all = [&] {
+      for (int i = 0; i < runs; ++i) call();
+    };
+    return timed_seconds(device, all) / runs;
   };
   timed(1);
   double best = timed(1);

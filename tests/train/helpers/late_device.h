@@ -15,9 +15,9 @@ class LateDevice : public WrappedDevice {
   Stream& stream() override { return programs_; }
   std::unique_ptr<Stream> create_stream() override { return std::make_unique<LateStream>(*this); }
   std::unique_ptr<Event> create_event() override { return std::make_unique<CountedEvent>(host_waits); }
-  void mark(size_t slot) override {
+  void stamp(Timestamp& time) override {
     if (while_it_works) while_it_works();
-    WrappedDevice::mark(slot);
+    WrappedDevice::stamp(time);
   }
   void finish() override {
     for (const Upload& one : pending) host().upload(one.target, one.host, one.bytes);

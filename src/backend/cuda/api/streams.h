@@ -28,9 +28,7 @@ struct StreamsApi {
   void (*replay)(Session&, void* graph);
   void (*drop_graph)(Session&, void* graph);
 
-  void (*mark)(Session&, size_t slot);
-  double (*seconds_between)(Session&, size_t from, size_t to);
-  // Times on any stream, kept by capture: every replay sets them anew.
+  // Times on any stream, kept by capture: every replay sets them anew. They are events, too.
   void* (*create_timestamp)(Session&);
   void (*stamp)(Session&, void* stream, void* timestamp);
   double (*seconds_apart)(Session&, void* from, void* to);  // -1: one is still to be reached; nobody waits

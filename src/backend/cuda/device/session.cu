@@ -36,7 +36,6 @@ Session::~Session() {
   cudaSetDevice(ordinal);
   if (stream) more_streams.push_back(stream);
   for (cudaStream_t one : more_streams) cudaStreamSynchronize(one);
-  for (cudaEvent_t event : marks) cudaEventDestroy(event);
   if (blas) cublasLtDestroy(blas);
   for (cudaStream_t one : more_streams) cudaStreamDestroy(one);
   cudaGetLastError();  // a destructor cannot report it

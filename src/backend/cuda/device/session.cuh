@@ -30,7 +30,6 @@ struct Session {
   std::vector<cudaStream_t> more_streams;
   std::mutex streams_mutex;  // memory may be freed from another thread than the session's
   cublasLtHandle_t blas = nullptr;
-  std::vector<cudaEvent_t> marks;
   std::shared_ptr<GemmCache> gemms;
 };
 

@@ -139,24 +139,6 @@ void drop_graph(Session& session, void* graph) {
   cudaGraphExecDestroy(static_cast<cudaGraphExec_t>(graph));
 }
 
-void mark(Session& session, size_t slot) {
-  use(session);
-  while (session.marks.size() <= slot) {
-    cudaEvent_t event = nullptr;
-    check(cudaEventCreate(&event), "making an event");
-    session.marks.push_back(event);
-  }
-  check(cudaEventRecord(session.marks[slot], session.stream), "recording an event");
-}
-
-double seconds_between(Session& session, size_t from, size_t to) {
-  use(session);
-  check(cudaEventSynchronize(session.marks.at(to)), "waiting for an event");
-  float milliseconds = 0;
-  check(cudaEventElapsedTime(&milliseconds, session.marks.at(from), session.marks.at(to)), "timing");
-  return milliseconds * 1e-3;
-}
-
 void* create_timestamp(Session& session) {
   use(session);
   cudaEvent_t event = nullptr;
@@ -217,8 +199,6 @@ StreamsApi streams_api() {
           .end_capture = end_capture,
           .replay = replay,
           .drop_graph = drop_graph,
-          .mark = mark,
-          .seconds_between = seconds_between,
           .create_timestamp = create_timestamp,
           .stamp = stamp,
           .seconds_apart = seconds_apart,
