@@ -57,6 +57,8 @@ struct OpenOptions {
   int64_t image_height = 0;  // other input size than the file's: positions are resized; 0 keeps the file's
   int64_t image_width = 0;
   int64_t patch = 0;  // other patch size than the file's: its weights are resampled; 0 keeps the file's
+  std::optional<PosResize> pos_resize =
+      {};  // by whose rule positions are resized; none: the file's library's
 };
 
 class OpenedModel {

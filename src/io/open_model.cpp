@@ -58,6 +58,7 @@ class DialectModel : public OpenedModel {
     card_ = make_card(files, *source_, binding_, options, &run_image_);
     card_.path = path;
     check_complete(card_.config, binding_, *source_);
+    if (options.pos_resize) card_.config.pos_resize = *options.pos_resize;
     stored_ = card_.config;
     if (!files.adapters.empty()) open_adapters(files.adapters);
   }

@@ -57,6 +57,7 @@ void open_initial(const ModelSettings& settings, PreparedModel& model) {
   if (settings.given.contains("image_height")) options.image_height = settings.fields.image_height;
   if (settings.given.contains("image_width")) options.image_width = settings.fields.image_width;
   if (settings.given.contains("patch")) options.patch = settings.fields.patch;
+  if (settings.given.contains("pos_resize")) options.pos_resize = settings.fields.pos_resize;
   model.opened = open_model(settings.init, options);
   model.card = model.opened->card();
   model.notes.push_back("starts from " + settings.init);

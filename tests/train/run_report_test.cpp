@@ -1,9 +1,10 @@
 // The page that a run leaves: its verdict, its figures, and memory that was held as it was planned; what a
-// resumed run says of what has changed; which settings a model's file fixes.
+// resumed run says of what has changed.
 #include <gtest/gtest.h>
 
+#include "data/decode.h"
 #include "train/helpers/answers.h"
-#include "train/model_setup.h"
+#include "train/model_origin.h"
 
 namespace vitrail::testing {
 namespace {
@@ -114,39 +115,6 @@ TEST(ResumedRun, SaysWhatHasChanged) {
   EXPECT_EQ(data.hint(), "bring the data back as it was, or train into another folder with --out");
 }
 
-TEST(ModelOfARun, ItsFileFixesTheShape) {
-  const WorkFolder work;
-  train(tiny_config(1), work / "base");
-  const auto prepared = [&](const char* name, const std::function<void(VitConfig&)>& change) {
-    TrainConfig config = tiny_config(1);
-    config.model.given.clear();
-    config.model.init = work / "base/best";
-    set_model(config, name, change);
-    try {
-      const auto model = prepare_model(config.model, 0, {"0", "1", "2", "3"}, ScoreKind::kSoftmax);
-      return std::string("taken");
-    } catch (const Error& error) {
-      EXPECT_EQ(error.kind(), ErrorKind::kConfig);
-      return error.message();
-    }
-  };
-  const std::pair<const char*, std::function<void(VitConfig&)>> fixed[] = {
-      {"width", [](VitConfig& m) { m.width = 32; }},
-      {"depth", [](VitConfig& m) { m.depth = 3; }},
-      {"heads", [](VitConfig& m) { m.heads = 4; }},
-      {"mlp", [](VitConfig& m) { m.mlp = 64; }},
-      {"channels", [](VitConfig& m) { m.channels = 1; }},
-      {"qkv_bias", [](VitConfig& m) { m.qkv_bias = false; }}};
-  for (const auto& [name, change] : fixed)
-    EXPECT_EQ(prepared(name, change), strf("model.%s cannot differ from that of model.init", name));
-  const std::pair<const char*, std::function<void(VitConfig&)>> free[] = {
-      {"norm_eps", [](VitConfig& m) { m.norm_eps = 0.5; }},
-      {"image_height", [](VitConfig& m) { m.image_height = 16; }},
-      {"image_width", [](VitConfig& m) { m.image_width = 16; }},
-      {"patch", [](VitConfig& m) { m.patch = 2; }}};
-  for (const auto& [name, change] : free) EXPECT_EQ(prepared(name, change), "taken") << name;
-}
-
 TEST(ModelOfARun, ATeacherSeesTheSameImages) {
   const WorkFolder work;
   train(tiny_config(1), work / "teacher");
@@ -159,6 +127,44 @@ TEST(ModelOfARun, ATeacherSeesTheSameImages) {
   EXPECT_EQ(error.kind(), ErrorKind::kConfig) << error.what();
   EXPECT_NE(error.message().find("distill.teacher takes images of 8 x 8, the student of 8 x 8"), kNone)
       << error.what();
+}
+
+// The run's folder, what it keeps, and a file of that, but nothing that lies deeper.
+TEST(OriginOfAModel, IsTheRunThatLiesAboveIt) {
+  const WorkFolder work;
+  train(tiny_config(1), work / "run");
+  const FindModel as_named = [](const std::string& name) { return name; };
+  const auto run_of = [&](const std::string& model) { return origin_of(work / model, as_named).run; };
+  for (const char* model : {"run", "run/best", "run/best/model.safetensors", "run/checkpoints/latest",
+                            "run/checkpoints/latest/model.safetensors"})
+    EXPECT_EQ(run_of(model), work / "run") << model;
+  EXPECT_EQ(run_of("run/checkpoints/a/b/c"), "");
+}
+
+// Relative places of both parts are looked for where the run was started, too.
+TEST(OriginOfAModel, ItsDataIsSeenFromWhereTheRunWasStarted) {
+  const WorkFolder work;
+  for (const char* part : {"train", "val"})
+    for (const char* name : {"a", "b"})
+      for (int i = 0; i < 8; ++i) {
+        const std::string folder = work / strf("data/%s/%s", part, name);
+        std::filesystem::create_directories(folder);
+        write_png(strf("%s/%d.png", folder.c_str(), i), Image::blank(8, 8, 3));
+      }
+  TrainConfig config = tiny_config(1);
+  config.data.train = "folder:" + (work / "data/train"), config.data.val = "folder:" + (work / "data/val");
+  train(config, work / "run");
+  const std::string path = RunFiles(work / "run").config();
+  std::string text = read_file(path, 1 << 20);
+  for (size_t at; (at = text.find(work / "data")) != std::string::npos;) text.erase(at, (work / "").size());
+  write_file(path, text);
+  ModelOrigin origin{.run = work / "run", .started_in = work / "", .learned = {}};
+  const RunData data = open_run_data(origin);
+  EXPECT_EQ(data.config.val, "folder:" + (work / "data/val"));
+  ASSERT_TRUE(data.splits.val);
+  EXPECT_EQ(data.splits.val->size(), 16);
+  origin.started_in.clear();
+  EXPECT_THROW(open_run_data(origin), Error);
 }
 
 }  // namespace
