@@ -28,9 +28,9 @@ class SelfCommunicator : public Communicator {
   const char* transport() const override { return "self"; }
 
   std::unique_ptr<Pending> start(const Collective& c) override {
-    using Kind = Collective::Kind;
-    VT_CHECK(c.kind != Kind::kSend && c.kind != Kind::kReceive, "a group of one has no peer");
-    const bool copies = c.kind != Kind::kBroadcast && c.kind != Kind::kBarrier && c.in != c.out;
+    using enum Collective::Kind;
+    VT_CHECK(c.kind != kSend && c.kind != kReceive, "a group of one has no peer");
+    const bool copies = c.kind != kBroadcast && c.kind != kBarrier && c.in != c.out;
     const size_t bytes = c.counts.empty() ? 0 : c.counts[0] * size_of(c.dtype);
     if (copies && bytes > 0) std::memcpy(c.out, c.in, bytes);
     return std::make_unique<Complete>();

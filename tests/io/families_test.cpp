@@ -165,8 +165,9 @@ TEST(Families, WhatADialectHasNoPlaceFor) {
       const std::string said = error_of([&, wanted = dialect] { refuse_inexpressible(wanted, config); });
       EXPECT_EQ(said.empty(), held) << said;
       // google and torchvision speak of the mean first, where a class token is beside it.
-      if (!held && std::string(row.what) != "average pooling beside a class token")
+      if (!held && std::string(row.what) != "average pooling beside a class token") {
         EXPECT_EQ(said, strf("usage: the %s dialect has no place for %s", enum_name(dialect), row.what));
+      }
     }
 }
 

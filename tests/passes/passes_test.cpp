@@ -275,8 +275,11 @@ TEST(Fuse, TheGradientsOfGeluAndGemmAreOneIn16BitsWhereThereIsAKernel) {
   auto counts = count_kinds(fused);
   EXPECT_EQ(counts["linear_dx+gelu_grad"], 2);
   EXPECT_EQ(counts["gelu_grad"], 0);
-  for (const Node& node : fused.nodes)
-    if (fuses<LinearDxOp, GeluGradOp>(*node.op)) EXPECT_EQ(node.outs.size(), 2u) << "with the bias' sums";
+  for (const Node& node : fused.nodes) {
+    if (fuses<LinearDxOp, GeluGradOp>(*node.op)) {
+      EXPECT_EQ(node.outs.size(), 2u) << "with the bias' sums";
+    }
+  }
   EXPECT_EQ(count_kinds(fuse(program, {.norms = nullptr}, has("nothing")))["gelu_grad"], 2);
 }
 

@@ -10,8 +10,8 @@ namespace vitrail {
 namespace {
 
 const char* pool_name(Pool pool) {
-  constexpr const char* kNames[] = {"token", "avg", "map", "max", "avgmax"};
-  return kNames[static_cast<size_t>(pool)];
+  constexpr const char* kPoolNames[] = {"token", "avg", "map", "max", "avgmax"};
+  return kPoolNames[static_cast<size_t>(pool)];
 }
 
 Json model_args(const VitConfig& c) {
