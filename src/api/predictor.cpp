@@ -64,7 +64,7 @@ StreamSettings stream_settings(const ModelCard& card, const EngineOptions& optio
                           processor_threads(options.threads, options.isa), upright};
   const Mesh& mesh = options.distribution.mesh;
   settings.share = share_of(options.batch, mesh, 1, "a batch");
-  // Of ranks with the same images one decodes, with the threads of all.
+  // One of the ranks with the same images decodes, with the threads of all.
   settings.relay = group_relay(options.rank ? options.rank->ranks : nullptr);
   settings.receives = settings.relay && receives_images(mesh);
   if (settings.relay) settings.threads *= mesh.size(kSameImages);

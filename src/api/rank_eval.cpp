@@ -49,7 +49,7 @@ LoaderSettings EvalRank::loader_settings() const {
   const ModelCard& card = work_.model.card();
   LoaderSettings settings;
   settings.loader = work_.loader;
-  // Of ranks with the same images one decodes, with the threads of all.
+  // One of the ranks with the same images decodes, with the threads of all.
   const Mesh& mesh = engine_.distribution.mesh;
   settings.relay = group_relay(rank_.partners());
   settings.receives = receives_images(mesh);

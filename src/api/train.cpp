@@ -65,7 +65,8 @@ ResumeMode resume_mode(Resume resume) {
       return ResumeMode::kStrict;
   }
   throw Error(ErrorKind::kUsage,
-              strf("resume is %d: expected kNo, kNewest or kStrict", static_cast<int>(resume)));
+              strf("resume is %d: expected kNo, kNewest or kStrict", static_cast<int>(resume)),
+              "set TrainOptions::resume to a value of vitrail::Resume");
 }
 
 // Returns the callback as one that tells of what it throws.

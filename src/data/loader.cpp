@@ -82,8 +82,8 @@ size_t Loader::decoding_bytes(const LoaderConfig& config, const Dataset& dataset
 
 void Loader::start_workers() {
   const int64_t wanted = settings_.receives ? 0 : worker_count(settings_.loader);
-  // Of ranks that share images one decodes for all, on the cores of all: its workers are not bound to its
-  // own.
+  // One of the ranks that share images decodes for all, on the cores of all: its workers are not bound to
+  // its own.
   const BoundThread unbound(allowed_cores());
   try {
     for (int64_t i = 0; i < wanted; ++i) workers_.emplace_back([this] { work(); });

@@ -92,7 +92,7 @@ std::string LaunchedJob::signalled() {
   return strf("%s was killed by signal %d", name_.c_str(), WTERMSIG(*child_.status()));
 }
 
-// Of a rank that is gone its starter knows the signal; the ranks of a starter that is gone go with it.
+// The starter of a rank that is gone knows its signal; the ranks of a starter that is gone go with it.
 JobEnd LaunchedJob::judged() {
   const int code = code_of(*child_.status());
   JobEnd end{code, "", watch_.table().updates()};

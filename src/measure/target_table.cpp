@@ -35,7 +35,8 @@ std::vector<TargetRow> plan_on_all(const std::vector<std::string>& files, const 
       std::any_of(rows.begin(), rows.end(), [](const auto& row) { return row.problem.empty(); });
   if (!runs && !rows.empty())
     throw Error(ErrorKind::kUsage,
-                "none of the devices computes this: " + rows[0].device + ": " + rows[0].problem);
+                "none of the devices computes this: " + rows[0].device + ": " + rows[0].problem,
+                "another --dtype, or --target with a device that has it");
   const auto order = [](const TargetRow& row) { return row.problem.empty() ? row.seconds : 1e30; };
   std::stable_sort(rows.begin(), rows.end(),
                    [&](const TargetRow& a, const TargetRow& b) { return order(a) > order(b); });

@@ -8,7 +8,7 @@
 
 namespace vitrail {
 
-// Of a pair, one rank sends and the other receives: stages of a pipeline.
+// kSend and kReceive are the two ranks of a pair: stages of a pipeline.
 enum class CollectiveKind : uint8_t { kAllReduce, kReduceScatter, kAllGather, kAllToAll, kSend, kReceive };
 inline constexpr size_t kCollectiveKinds = 6;
 

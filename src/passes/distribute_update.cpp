@@ -184,7 +184,7 @@ class UpdateDistributor {
     for (const ValueId sum : node.ins)
       if ((counts_all || is_cut(sum)) && !is_empty(sum)) own.push_back(sum);
     if (!own.empty()) return own;
-    // Of many ranks some hold only what others count: nothing, which an empty piece stands for.
+    // Some ranks hold only what others count: nothing, which an empty piece stands for.
     const auto empty = std::find_if(node.ins.begin(), node.ins.end(), is_empty);
     if (empty == node.ins.end())
       throw Error(

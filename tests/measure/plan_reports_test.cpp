@@ -132,7 +132,8 @@ TEST(TargetTable, DevicesComeByTheirTime) {
         [&] { plan_on_all(files, {}, [&](const PlanTarget&, TargetRow&) { throw Error(kind, "no"); }); });
   };
   EXPECT_EQ(all_refuse(ErrorKind::kDevice),
-            "usage: none of the devices computes this: " + read_device_file(files[0]).name + ": no");
+            "usage: none of the devices computes this: " + read_device_file(files[0]).name +
+                ": no | another --dtype, or --target with a device that has it");
   EXPECT_EQ(all_refuse(ErrorKind::kData), "data: no");
   EXPECT_TRUE(plan_on_all({}, {}, {}).empty());
 }
