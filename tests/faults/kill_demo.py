@@ -1,11 +1,12 @@
 #!/usr/bin/env python3
 """Kills fresh runs of the demonstration at random moments of their first two minutes, and resumes each of them.
 
-kill_demo.py VITRAIL [--kills N] [--within SECONDS] [--config FILE] [--seed S]
+kill_demo.py VITRAIL [--kills N] [--within SECONDS] [--config FILE] [--seed S] [--set KEY=VALUE...]
 
 Each time a run is begun in a new folder, ended by SIGKILL after a random time, and started again with --resume: that
-must go on from the newest checkpoint, or begin anew where not even step 0 was saved, and make at least one update more. Wants
-the Debian package dataset-fashion-mnist. Prints one JSON object; 0 when every run could be resumed."""
+must go on from the newest checkpoint, or begin anew where not even step 0 was saved, and make at least one update more. With
+--set train.save_minutes=0.1 there are checkpoints behind step 0 to go on from. Wants the Debian package
+dataset-fashion-mnist. Prints one JSON object; 0 when every run could be resumed."""
 import argparse
 import json
 import random
@@ -28,7 +29,7 @@ def last_step(run):
 def one_death(args, run, seconds):
     """How it went: resumed from a later step, from step 0, begun anew, ended before; or what went wrong."""
     command = [args.vitrail, "train", "--config", str(args.config), "--out", str(run), "--quiet",
-               "--set", "train.log_every=1"]
+               "--set", "train.log_every=1", *(part for setting in args.set for part in ("--set", setting))]
     try:
         subprocess.run(command, stdin=subprocess.DEVNULL, capture_output=True, timeout=seconds)
         return "ended before"
@@ -56,6 +57,7 @@ def main():
     parser.add_argument("--within", type=float, default=120, help="seconds of a run's beginning")
     parser.add_argument("--config", default=CONFIG)
     parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--set", action="append", default=[], metavar="KEY=VALUE", help="a setting of the runs' config")
     args = parser.parse_args()
     draw, counts, faults = random.Random(args.seed), {}, []
     for _ in range(args.kills):
