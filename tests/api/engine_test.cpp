@@ -233,7 +233,7 @@ TEST(Engine, NodesOfARecordingAreTimedWhereThatIsWanted) {
 // another.
 TEST(Engine, WeightsAreHeldInTheTypeOfTheirGemmsAlone) {
   const VitConfig config = find_architecture("vit_tiny_patch16_224").config;
-  const DeviceInfo gpu = planned_cuda_device("made up", 90);
+  const DeviceInfo gpu = planned_cuda_device("synthetic", 90);
   for (const DType compute : {DType::kF32, DType::kBF16, DType::kF16}) {
     const ExecutionPlan plan = plan_inference(config, {.backend = "cuda", .compute = compute}, gpu);
     size_t gemms = 0, persistent = 0;

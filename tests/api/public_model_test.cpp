@@ -2,6 +2,7 @@
 #include <gtest/gtest.h>
 #include <vitrail/vitrail.h>
 
+#include <algorithm>
 #include <cmath>
 #include <thread>
 
@@ -129,31 +130,70 @@ TEST(PublicModel, OtherInputSizesAndTypes) {
   EXPECT_NE(near, exact);
 }
 
+// What a model says of some files when a single thread asks.
+struct Answers {
+  std::vector<std::string> paths = some_paths();
+  std::vector<std::vector<float>> inputs, logits, features, maps;
+};
+
+Answers answers_of(const Model& model) {
+  Answers known;
+  for (const std::string& path : known.paths) {
+    known.inputs.push_back(model.preprocess(path));
+    known.logits.push_back(model.logits(path));
+    known.features.push_back(model.embed(path));
+    known.maps.push_back(model.attention(path).front().values);
+  }
+  return known;
+}
+
+// Returns how many answers to calls with one image or two, `shift` files apart, are other than those known.
+int wrong_of_calls(const Model& model, const Answers& known, size_t shift) {
+  int wrong = 0;
+  for (size_t i = 0; i < known.paths.size(); ++i) {
+    const size_t mine = (i + shift) % known.paths.size();
+    wrong += model.preprocess(known.paths[mine]) != known.inputs[mine];
+    wrong += model.logits(known.paths[mine]) != known.logits[mine];
+    wrong += model.embed(known.paths[mine]) != known.features[mine];
+    wrong += model.classify(views_of(known.paths), 1).size() != known.paths.size();
+    const auto maps = model.attention(views_of({known.paths[mine], known.paths[i]}));
+    wrong += maps.at(0).front().values != known.maps[mine] || maps.at(1).front().values != known.maps[i];
+  }
+  return wrong;
+}
+
+// Returns how many results of the four streams over all files are other than those known.
+int wrong_of_streams(const Model& model, const Answers& known) {
+  int wrong = 0;
+  const auto expecting = [&wrong](const std::vector<std::vector<float>>& rows) {
+    return [&wrong, &rows](const vitrail::FileResult& result) {
+      wrong += !std::ranges::equal(result.values, rows[result.index]);
+      return true;
+    };
+  };
+  model.logits_files(known.paths, expecting(known.logits));
+  model.embed_files(known.paths, expecting(known.features));
+  model.attention_files(known.paths, [&](const vitrail::FileAttention& result) {
+    wrong += result.maps.front().values != known.maps[result.index];
+    return true;
+  });
+  model.classify_files(known.paths, [&](const vitrail::FileResult& result) {
+    const auto& row = known.logits[result.index];
+    wrong += result.predictions.front().index != std::ranges::max_element(row) - row.begin();
+    return true;
+  });
+  return wrong;
+}
+
 // Eight threads on one model, each with calls of every kind: answers are those of a thread alone.
 TEST(PublicModelThreads, OneModelServesEight) {
   const Model model = Model::load(kPublicModel, {.threads = 2, .batch = 4});
-  const std::vector<std::string> paths = some_paths();
-  std::vector<std::vector<float>> logits, features;
-  for (const std::string& path : paths) {
-    logits.push_back(model.logits(path));
-    features.push_back(model.embed(path));
-  }
+  const Answers known = answers_of(model);
   std::vector<int> wrong(8, 0);
   std::vector<std::thread> threads;
   for (size_t t = 0; t < wrong.size(); ++t)
-    threads.emplace_back([&, t] {
-      for (size_t i = 0; i < paths.size(); ++i) {
-        const size_t mine = (i + t) % paths.size();
-        wrong[t] += model.logits(paths[mine]) != logits[mine];
-        wrong[t] += model.embed(paths[mine]) != features[mine];
-        wrong[t] += model.classify(views_of(paths), 1).size() != paths.size();
-        wrong[t] += model.attention(views_of({paths[mine], paths[i]})).size() != 2;
-      }
-      model.embed_files(paths, [&](const vitrail::FileResult& result) {
-        wrong[t] += std::vector(result.values.begin(), result.values.end()) != features[result.index];
-        return true;
-      });
-    });
+    threads.emplace_back(
+        [&, t] { wrong[t] = wrong_of_calls(model, known, t) + wrong_of_streams(model, known); });
   for (std::thread& thread : threads) thread.join();
   EXPECT_EQ(wrong, std::vector<int>(8, 0));
 }

@@ -67,6 +67,21 @@ TEST(PublicTold, PixelsThatAreNoImage) {
   EXPECT_EQ(says(4, 4, 3, 11, 60), "a row stride of 11 bytes: a row of 4 pixels in 3 channels has 12");
   EXPECT_EQ(says(5, 4, 2, 0, 60), "an image of 2 channels: expected 1 (grey), 3 (RGB) or 4 (RGBA)");
   EXPECT_NE(says(0, 4, 3, 0, 60).find("an image of 4 x 0 pixels: sides are 1 to "), std::string::npos);
+  EXPECT_EQ(says(1, 4, 3, int64_t{1} << 40, 12), "nothing was thrown") << "of one row no stride is taken";
+  EXPECT_TRUE(says(1, 4, 3, (int64_t{1} << 40) + 1, 12).starts_with("a row stride of 1099511627777 bytes"));
+}
+
+TEST(PublicTold, SidesOfAnImageMetExactly) {
+  const Model model = Model::load(kToldModel);
+  const std::vector<uint8_t> line(65536, 7);
+  const auto says = [&](int64_t height, int64_t width) {
+    return usage_of([&] { (void)model.preprocess(ImageView::pixels(line, height, width, 1)); });
+  };
+  EXPECT_EQ(says(65535, 1), "nothing was thrown");
+  EXPECT_EQ(says(1, 65535), "nothing was thrown");
+  const std::string limit = " pixels: sides are 1 to 65535, and 50000000 pixels at most";
+  EXPECT_EQ(says(65536, 1), "an image of 1 x 65536" + limit);
+  EXPECT_EQ(says(1, 65536), "an image of 65536 x 1" + limit);
 }
 
 TEST(PublicTold, MistakesWithARun) {

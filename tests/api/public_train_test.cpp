@@ -1,10 +1,12 @@
 // Training through the public API: callbacks, ranks, mistakes. Includes vitrail/ alone.
 #include <gtest/gtest.h>
 #include <unistd.h>
+#include <vitrail/version.h>
 #include <vitrail/vitrail.h>
 
 #include <algorithm>
 #include <filesystem>
+#include <fstream>
 #include <optional>
 #include <stdexcept>
 #include <thread>
@@ -16,7 +18,7 @@ using vitrail::ErrorKind;
 using vitrail::Resume;
 namespace fs = std::filesystem;
 
-// Eight updates on made-up images, evaluated twice.
+// Eight updates on synthetic images, evaluated twice.
 const std::string kConfig = R"({
   "model": {"image_height": 16, "image_width": 16, "patch": 8, "width": 32, "depth": 1, "heads": 2, "mlp": 64},
   "data": {"train": "synthetic:3x16x16x4x64", "val": "synthetic:3x16x16x4x16"},
@@ -142,6 +144,42 @@ TEST_F(PublicTrain, EveryCallbackMayThrow) {
     const auto rest = vitrail::train(kConfig, {.folder = place, .threads = 1, .resume = Resume::kNewest});
     EXPECT_TRUE(rest.finished && rest.step == 8) << place;
   }
+}
+
+// A strict run goes on from the newest checkpoint or not at all. What made it, and where, stands beside it.
+// Returns the files of a folder and of what is in it, in order.
+std::vector<fs::path> files_under(const fs::path& folder) {
+  std::vector<fs::path> files;
+  for (const auto& entry : fs::recursive_directory_iterator(folder))
+    if (entry.is_regular_file()) files.push_back(entry.path());
+  std::sort(files.begin(), files.end());
+  return files;
+}
+
+TEST_F(PublicTrain, CheckpointsSayWhichVersionRanAndWhere) {
+  vitrail::train(kConfig, {.folder = folder("run"), .threads = 1});
+  std::string text;
+  for (const fs::path& path : files_under(root_ / "run" / "checkpoints")) {
+    std::ifstream file(path, std::ios::binary);
+    text.append(std::istreambuf_iterator<char>(file), {});
+  }
+  EXPECT_NE(text.find(std::string("Vitrail ") + vitrail::version()), std::string::npos);
+  EXPECT_NE(text.find(fs::current_path().string()), std::string::npos);
+}
+
+TEST_F(PublicTrain, ABrokenCheckpointEndsAStrictRun) {
+  const vitrail::TrainOptions first{.folder = folder("run"), .threads = 1};
+  vitrail::train(kConfig, first);
+  std::vector<fs::path> states = files_under(root_ / "run" / "checkpoints");
+  std::erase_if(states, [](const fs::path& path) { return path.extension() != ".safetensors"; });
+  ASSERT_FALSE(states.empty());
+  const fs::path newest = states.back();
+  fs::resize_file(newest, fs::file_size(newest) - 1);
+  vitrail::TrainOptions later = first;
+  later.resume = Resume::kStrict;
+  EXPECT_EQ(kind_of([&] { vitrail::train(kConfig, later); }), ErrorKind::kData);
+  later.resume = Resume::kNewest;
+  EXPECT_TRUE(vitrail::train(kConfig, later).finished);
 }
 
 // What is thrown need not be an exception of the standard library.

@@ -74,5 +74,20 @@ TEST(TrainReports, AreThoseOfTheLog) {
   EXPECT_EQ(events.back().step, 8);
 }
 
+// In f16 the first updates overflow a scale that begins too high, and are skipped.
+TEST(TrainReports, CountSkippedUpdates) {
+  const TempFolder folder;
+  std::vector<StepReport> steps;
+  TrainCallbacks callbacks;
+  callbacks.on_step = [&](const StepReport& one) { steps.push_back(one); };
+  const std::string config = R"({
+    "model": {"image_height": 16, "image_width": 16, "patch": 8, "width": 32, "depth": 1, "heads": 2, "mlp": 64},
+    "data": {"train": "synthetic:3x16x16x6x64"}, "loss_scale": {"initial": 1e12, "max": 1e13},
+    "train": {"batch": 16, "steps": 3, "log_every": 1, "dtype": "f16", "tensorboard": false}})";
+  train(config, {.folder = (folder.path() / "run").string(), .threads = 1}, callbacks);
+  ASSERT_EQ(steps.size(), 3u);
+  for (size_t i = 0; i < 3; ++i) EXPECT_EQ(steps[i].skipped, static_cast<int64_t>(i) + 1);
+}
+
 }  // namespace
 }  // namespace vitrail

@@ -70,8 +70,12 @@ TEST(Console, NothingFromOutsideReachesTheTerminalAsACommand) {
     console.flush();
     std::string out = Captured::read(pipes.out);
     const std::string err = Captured::read(pipes.err);
-    if (json) EXPECT_EQ(nlohmann::json::parse(out).at("image"), name) << "lossless";
-    if (!json) EXPECT_TRUE(out.starts_with("\033[1ma")) << "bold stays: " << out;
+    if (json) {
+      EXPECT_EQ(nlohmann::json::parse(out).at("image"), name) << "lossless";
+    }
+    if (!json) {
+      EXPECT_TRUE(out.starts_with("\033[1ma")) << "bold stays: " << out;
+    }
     for (const std::string& text : {out, err})
       for (const char* order : {"\033]", "\a", "\u009b", "\u202e", "\x7f", "\r"})
         EXPECT_EQ(text.find(order), std::string::npos) << text;
@@ -197,6 +201,24 @@ TEST(Help, ListsExamplesFirstAndEveryOption) {
     }
   EXPECT_NE(page.find("model.depth=N"), std::string::npos);
   EXPECT_EQ(page.find("--model.depth"), std::string::npos);
+}
+
+// Beside the names of options there is always room for helps.
+TEST(Help, ATableIsSixtyColumnsWideAtLeast) {
+  const CommandSpec command = {
+      .name = "sample",
+      .summary = "s",
+      .examples = {},
+      .options = {{.name = "a", .help = "one two three four five six seven eight", .metavar = "N"}}};
+  const auto table = [&](int width) {
+    const std::string page = help_page(command, width);
+    const size_t begin = page.find("\nOptions:"), end = page.find("\nCommon options:");
+    return page.substr(begin, end - begin);
+  };
+  EXPECT_EQ(table(40), table(60));
+  EXPECT_NE(table(61), table(80));
+  EXPECT_EQ(table(60), "\nOptions:\n      --a N                 one two three four five six\n" +
+                           std::string(28, ' ') + "seven eight\n");
 }
 
 TEST(Help, WrapsAtTheWidth) {

@@ -223,6 +223,30 @@ TEST(TrainPlan, DumpsShowWhatEachPassDid) {
               ErrorKind::kUsage);
 }
 
+TEST(TrainPlan, ADumpIsToldInJsonWithItsPass) {
+  const auto dump = tiny_run() + std::vector<std::string>{"--dump-after", "fuse"};
+  const auto json = run_in_process("plan", dump).json();
+  EXPECT_EQ(json.size(), 2u);
+  EXPECT_EQ(json["after"], "fuse");
+  EXPECT_EQ(json["program"], run_in_process("plan", dump, false).out);
+}
+
+// A device of 20 megabytes, and one of a thousand.
+TEST(TrainPlan, WhatDoesNotFitIsWarnedOf) {
+  const TempFolder folder;
+  const auto told = [&](const char* bytes) {
+    const std::string desk = folder.file(
+        "desk.json", R"({"format": "vitrail device 2", "kind": "cpu", "name": "desk", "source": "here",
+        "isa": "avx2", "cores": 1, "rates": [{"threads": 1, "fma_gflops": 100, "copy_gbps": 10}],
+        "products": [{"m": 64, "n": 32, "k": 16, "threads": 1, "gflops": 80}], "memory_bytes": )" +
+                         std::string(bytes) + "}");
+    const auto wide = tiny_run() + settings({"model.width=512", "model.mlp=2048"});
+    return run_in_process("plan", wide + std::vector<std::string>{"--target", desk}).err;
+  };
+  EXPECT_NE(told("20000000").find("warning: this does not fit"), std::string::npos) << told("20000000");
+  EXPECT_EQ(told("1000000000").find("does not fit"), std::string::npos);
+}
+
 TEST(TrainPlan, DumpsShowTheOtherProgramsOfAStep) {
   const auto dumped = [](const char* program) {
     return run_in_process("plan",

@@ -51,6 +51,24 @@ TEST(Overlap, ImagesOfOtherSizesAreNotRead) {
   EXPECT_EQ(all->loads, 0);
 }
 
+// An image that was marked twice counts twice where it is found; one that is there twice is found once.
+TEST(Overlap, TwinsCountAsOftenAsTheyWereMarked) {
+  const auto all = images(20), twins = images(20);
+  const auto some = take_samples(twins, {3, 3, 5});
+  EXPECT_EQ(overlap_with(*some, *all).looked_at, 3);
+  EXPECT_EQ(overlap_with(*some, *all).found, 3);
+  EXPECT_EQ(overlap_with(*all, *some).found, 2);
+}
+
+// Ten images whose sizes nobody knows count as 64 KiB each.
+TEST(Overlap, WhatJustFitsIsReadWhole) {
+  const auto all = images(10);
+  const uint64_t bytes = 10 * (uint64_t{64} << 10);
+  const std::vector<ImageMark> marks = marks_of(*all, 10);
+  EXPECT_EQ(find_marks(marks, *all, bytes + 1).one_in, 1);
+  EXPECT_EQ(find_marks(marks, *all, bytes).one_in, 2);
+}
+
 TEST(Overlap, ImagesThatCannotBeReadAreNotFound) {
   const auto all = images(10), same = images(10);
   same->broken = {2, 5};

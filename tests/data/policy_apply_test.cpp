@@ -103,6 +103,25 @@ TEST(PolicyApply, ArgumentsByLevelAndScale) {
   }
 }
 
+// Levels above the end of a scale, which mmax allows, lead no further than to grey and to a tenth.
+TEST(PolicyApply, ArgumentsHaveTheirBounds) {
+  Draw draw(1, 0, 0, "argument");
+  const auto argument = [&](PolicyOp op, LevelScale scale, double level) {
+    return op_argument(op, scale, level, {100, 200}, draw);
+  };
+  EXPECT_EQ(argument(PolicyOp::kDesaturate, LevelScale::kPlain, 15), 1);
+  double least = 9, most = 0, blurred = 0;
+  for (int i = 0; i < 60; ++i) {
+    const double factor = argument(PolicyOp::kContrast, LevelScale::kIncreasing, 20);
+    least = std::min(least, factor), most = std::max(most, factor);
+    blurred = std::max(blurred, argument(PolicyOp::kGaussianBlur, LevelScale::kPlain, 3));
+  }
+  EXPECT_EQ(least, 0.1);
+  EXPECT_EQ(most, 2.8) << "1 + 2 * 0.9";
+  EXPECT_LE(blurred, 0.6) << "twice the level's share";
+  EXPECT_GT(blurred, 0.5);
+}
+
 TEST(WindowFacts, TheCentreIsAsNearToTheShapesAsPossible) {
   AugmentConfig config;
   config.crop_scale = {1, 1};
@@ -118,6 +137,28 @@ TEST(WindowFacts, TheCentreIsAsNearToTheShapesAsPossible) {
   EXPECT_EQ(tall.height, 10);
   EXPECT_EQ(tall.width, 5) << "10 * 0.5";
   EXPECT_EQ(tall.left, 2);
+}
+
+// Shapes whose rows or columns are rounded to none are drawn again, and the centre has one at least.
+TEST(WindowFacts, NoWindowIsEmpty) {
+  using Sides = std::array<int64_t, 4>;
+  const struct {
+    Size image;
+    double share, ratio_from, ratio_to;
+    Sides wanted;
+  } rows[] = {{{10, 10}, 0.01, 0.1, 0.1, {0, 4, 10, 1}},  // 3 rows of 0.3 columns
+              {{10, 10}, 0.01, 10, 10, {4, 0, 1, 10}},    // 0.3 rows of 3 columns
+              {{1, 10}, 1, 0.1, 0.4, {0, 4, 1, 1}},       // a row; 0.4 columns of it
+              {{10, 1}, 1, 3, 5, {4, 0, 1, 1}}};
+  for (const auto& row : rows) {
+    AugmentConfig config;
+    config.crop_scale = {row.share, row.share};
+    config.crop_ratio = {row.ratio_from, row.ratio_to};
+    Draw draw(1, 0, 0, "crop");
+    const Window found = resized_crop(row.image, config, draw);
+    EXPECT_EQ((Sides{found.top, found.left, found.height, found.width}), row.wanted)
+        << row.image.height << " x " << row.image.width;
+  }
 }
 
 TEST(WindowFacts, TenAttemptsAreLookedAt) {

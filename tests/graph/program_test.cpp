@@ -49,6 +49,28 @@ TEST(Program, NodesRememberTheLineThatRecordedThem) {
   EXPECT_EQ(program.nodes[1].where.line, program.nodes[0].where.line + 1);
 }
 
+// What a scope sets holds until it ends.
+TEST(Program, ScopesEndWithWhatTheySet) {
+  Builder b;
+  const ValueId x = b.input("x", {DType::kF32, {kB, kD}});
+  ValueId y = b.add<GeluOp>({x}, "before", true);
+  {
+    const Builder::Scope block(b, "blocks.7", 7);
+    const Builder::Scope step(b, ModelStep::kGelu);
+    y = b.add<GeluOp>({y}, "within", true);
+  }
+  b.output("y", b.add<GeluOp>({y}, "behind", true));
+  const Program program = b.finish();
+  const Node &before = program.nodes[0], &within = program.nodes[1], &behind = program.nodes[2];
+  EXPECT_EQ(within.name, "blocks.7.within");
+  EXPECT_EQ(within.block, 7);
+  EXPECT_EQ(within.step, ModelStep::kGelu);
+  EXPECT_NE(before.step, ModelStep::kGelu);
+  EXPECT_EQ(behind.name, "behind");
+  EXPECT_EQ(behind.block, before.block);
+  EXPECT_EQ(behind.step, before.step);
+}
+
 TEST(Program, AnAppendedNodeMakesWhatItsOpInfers) {
   Program program = small_program();
   const ValueId y = program.output("y");

@@ -272,6 +272,9 @@ TEST_F(LibraryForms, NamesOfClassesByNumberAndImageNetsOwn) {
   card.config.classes = 1000;
   ASSERT_EQ(display_labels(card).size(), 1000u);
   EXPECT_EQ(display_labels(card)[285], "Egyptian cat");
+  card.dialect = Dialect::kTorchvision;
+  ASSERT_EQ(display_labels(card).size(), 1000u);
+  EXPECT_EQ(display_labels(card)[0] + ", " + display_labels(card)[999], "tench, toilet tissue");
   card.dialect = Dialect::kHf;
   EXPECT_TRUE(display_labels(card).empty());
   card.labels = {"own"};

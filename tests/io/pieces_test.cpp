@@ -185,6 +185,20 @@ TEST(Pieces, ElementsInNoneOrInTwoAreRefused) {
   }
 }
 
+TEST(Pieces, AreOfOneTypeAndNamedByTheFirst) {
+  const TempFolder folder;
+  const std::string here = folder.path().string();
+  write_piece(here, {"one", 0, 2}, {counted("v", part({5}, {0}, {3}))});
+  PartToWrite floats = counted("v", part({5}, {3}, {2}));
+  floats.tensor.info.dtype = DType::kF32;  // of as many bytes
+  write_piece(here, {"one", 1, 2}, {floats});
+  expect_refusal("v has another type or shape than in the pieces before",
+                 [&] { open_pieces(here, "one", 2); });
+  write_piece(here, {"one", 1, 2}, {});
+  expect_refusal(folder / piece_name(0, 2) + ": elements of v from 3 on are in no piece",
+                 [&] { open_pieces(here, "one", 2); });
+}
+
 TEST(Pieces, FilesThatDoNotBelongTogetherAreRefused) {
   const TempFolder folder, other;
   const std::string here = folder.path().string();

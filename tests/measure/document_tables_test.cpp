@@ -170,6 +170,24 @@ TEST(FitText, TellsWaysAndTheirNotes) {
   EXPECT_FALSE(to_json(options)["nearest"].contains("update_s"));
 }
 
+TEST(FitText, TheNearestHasItsMeshAndAnOffloadItsRates) {
+  FitOptions options{.device = "T4", .basis = "by rule", .available_bytes = 4 << 20, .batch = 256};
+  options.ranks = 2, options.least = made_way(0);
+  options.least->config.mesh.dp = 2, options.least->config.mesh.zero = 3;
+  options.least->peak_bytes = 6 << 20;
+  EXPECT_TRUE(to_text(options).ends_with(
+      "No way fits. Nearest: f32, none, 4 x 64, none, dp=2, 3 (dtype, recompute, micro-batches, offload, "
+      "mesh, ZeRO) needs 6.00 MiB, 2.00 MiB more.\n"))
+      << to_text(options);
+  EXPECT_EQ(to_json(options)["target"], "T4");
+  EXPECT_EQ(to_json(options)["basis"], "by rule");
+  options.rows = {made_way(1)};
+  options.rows[0].config.mesh.offload = Offload::kParameters;
+  EXPECT_TRUE(holds(to_text(options),
+                    "Offload assumes 12 GB/s between host and device and 20 GB/s for the host's updates.\n"))
+      << to_text(options);
+}
+
 TEST(FitText, TheWantedBatchHasItsLimits) {
   FitRequest request;
   request.target.file = DeviceFile();

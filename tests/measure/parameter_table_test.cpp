@@ -50,6 +50,30 @@ TEST(ParameterTable, PartsOfTheBaseModel) {
   EXPECT_EQ(to_json(table)["parts"][2]["document"], 12 * 4 * 768 * 768);
 }
 
+// A small model: 8 wide, 2 blocks, 4 patches, pooled by an attention of its own, which counts to the head.
+TEST(ParameterTable, ScalesAndPoolingHaveTheirRows) {
+  VitConfig config;
+  config.image_height = config.image_width = 32, config.patch = 16;
+  config.width = 8, config.heads = 2, config.mlp = 16, config.depth = 2, config.classes = 5;
+  config.layer_scale = true, config.pool = Pool::kMap, config.class_token = false;
+  const ParameterTable table = parameter_table(config);
+  const std::vector<std::pair<std::string, int64_t>> parts = {
+      {"patch embedding", 16 * 16 * 3 * 8 + 8},
+      {"positions and tokens", 4 * 8},
+      {"attention", 2 * (4 * 8 * 8 + 4 * 8)},
+      {"MLP", 2 * (2 * 8 * 16 + 16 + 8)},
+      {"norms", 5 * 2 * 8},
+      {"layer scale", 2 * 2 * 8},
+      {"head", 8 + (4 * 8 * 8 + 4 * 8) + 2 * 8 + (2 * 8 * 16 + 16 + 8) + 8 * 5 + 5}};
+  ASSERT_EQ(table.rows.size(), parts.size());
+  for (size_t i = 0; i < parts.size(); ++i) {
+    EXPECT_EQ(table.rows[i].part, parts[i].first);
+    EXPECT_EQ(table.rows[i].exact, parts[i].second) << parts[i].first;
+  }
+  EXPECT_EQ(table.rows[2].formula, "L (k d 3 d_h + d d)");
+  EXPECT_EQ(table.rows[3].formula, "L (2 d d_mlp)");
+}
+
 TEST(ParameterTable, TableOneStandsBesideWhatWasPrinted) {
   const TableOne table = table_one();
   ASSERT_EQ(table.rows.size(), 7u);
@@ -58,6 +82,7 @@ TEST(ParameterTable, TableOneStandsBesideWhatWasPrinted) {
   EXPECT_EQ(table.rows[6].exact, 632'045'800);
   EXPECT_NEAR(table.rows[6].calculated, 629.1e6, 0.1e6);
   EXPECT_EQ(table.rows[2].head, 2049 * 1000);
+  EXPECT_EQ(table.rows[4].head, 769 * 1000);
   EXPECT_NE(to_text(table).find("(p + 1) c"), std::string::npos);
   EXPECT_EQ(to_json(table).size(), 7u);
 }

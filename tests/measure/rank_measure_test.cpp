@@ -197,17 +197,23 @@ VitConfig inferred_model() {
   return config;
 }
 
-// Counts the runs of a program, whose first node is marked in each.
+// Counts the runs of a program: each sets the time before its first node, the first time that is made.
 class RunCounter : public WrappedDevice {
  public:
   explicit RunCounter(int& runs) : runs_(runs) {}
-  void mark(size_t slot) override {
-    runs_ += slot == 0 ? 1 : 0;
-    WrappedDevice::mark(slot);
+  std::unique_ptr<Timestamp> create_timestamp() override {
+    std::unique_ptr<Timestamp> made = WrappedDevice::create_timestamp();
+    if (!first_) first_ = made.get();
+    return made;
+  }
+  void stamp(Timestamp& time) override {
+    runs_ += &time == first_ ? 1 : 0;
+    WrappedDevice::stamp(time);
   }
 
  private:
   int& runs_;
+  const Timestamp* first_ = nullptr;
 };
 
 // Calls `body` on two ranks of a mesh, with what asks for three runs of them beside one alone; true for the

@@ -12,6 +12,7 @@
 #include "measure/device_check.h"
 #include "measure/system_report.h"
 #include "plan/devices.h"
+#include "stored_text.h"
 #include "thrown.h"
 
 namespace vitrail {
@@ -105,6 +106,12 @@ TEST(SystemReport, JsonTellsTheSame) {
   EXPECT_EQ(json["nccl"],
             ordered_json::parse(R"({"problem": "no NCCL", "version": "2.1", "path": "lib.so"})"));
   EXPECT_EQ(json["missing"].size(), 2u);
+  SystemReport tuned = made_report();
+  tuned.models = {{"tiny", "/models/tiny-1"}}, tuned.tuned.note = "kernels of another machine";
+  EXPECT_EQ(to_json(tuned)["models"], ordered_json::parse(R"([{"name": "tiny", "path": "/models/tiny-1"}])"));
+  EXPECT_EQ(to_json(tuned)["cpu"]["tuned"], false) << "a table that is not used has a note, too";
+  tuned.tuned.table = std::make_shared<KernelTable>();
+  EXPECT_EQ(to_json(tuned)["cpu"]["tuned"], true);
 }
 
 TEST(SystemReport, SaysHowMpiIsStarted) {
@@ -121,6 +128,17 @@ TEST(SystemReport, SaysHowMpiIsStarted) {
             "M (p), by what came along, for this host alone, /m");
   EXPECT_TRUE(note({.problem = "", .library = "M", .plugin = "p", .mpirun = ""})
                   .starts_with("M (p), no mpirun in PATH: "));
+  EXPECT_EQ(note({.problem = "", .library = "M", .plugin = "p", .mpirun = "/m"}), "M (p), by /m");
+  EXPECT_EQ(note({.problem = "no MPI", .library = "", .plugin = "", .mpirun = ""}), "no MPI");
+}
+
+TEST(SystemReport, SaysWhyThereIsNoNccl) {
+  const SystemReport r({}, {}, {}, [](const char* name) {
+    return std::string(name) == kNcclVariable ? "/nowhere/libnccl.so.2" : nullptr;
+  });
+  EXPECT_STREQ(r.backends[4].name, "nccl");
+  EXPECT_FALSE(r.backends[4].usable);
+  EXPECT_TRUE(r.backends[4].note.starts_with("/nowhere/libnccl.so.2 is not there")) << r.backends[4].note;
 }
 
 // Three images of class 0 and one of class 1, of two sizes.
@@ -173,7 +191,7 @@ TEST(DeviceCheck, ErrorsAreOfThePrediction) {
 }
 
 TEST(Calibration, StepsCoverADeviceAndABriefListAnEighth) {
-  const DeviceInfo cpu = device_here("cpu", 2, ""), gpu = planned_cuda_device("made up", 90);
+  const DeviceInfo cpu = device_here("cpu", 2, ""), gpu = planned_cuda_device("synthetic", 90);
   EXPECT_EQ(calibration_types(cpu), (std::vector<std::string>{"f32", "bf16", "int8"}));
   EXPECT_EQ(calibration_types(gpu), (std::vector<std::string>{"f32", "tf32", "bf16", "f16", "fp8"}));
   // Batches on a processor: 7 of Tiny, 5 of Small, 2 of Base/32, 6 of Base/16, 3 of Large, 2 of Huge; on a
@@ -192,6 +210,18 @@ TEST(Calibration, StepsCoverADeviceAndABriefListAnEighth) {
                                       "vit_huge_patch14_224 at 224 px, 2 blocks, batch 3, training, f32"}));
 }
 
+// Which models, at which sizes and batches, files of other machines were made with.
+TEST(Calibration, StepsAreTheStoredOnes) {
+  std::string text;
+  for (const DeviceInfo& device : {device_here("cpu", 1, ""), planned_cuda_device("synthetic", 90)})
+    for (const bool brief : {true, false}) {
+      text += strf("%s, %s\n", device.backend.c_str(), brief ? "brief" : "whole");
+      for (const CalibrationStep& step : calibration_steps(device, {"f32"}, brief))
+        text += "  " + step.text() + "\n";
+    }
+  expect_stored("golden/told/calibration.txt", text);
+}
+
 TEST(Calibration, CountsItsMeasurements) {
   Calibration c{.device = device_here("cpu", 2, "")};
   EXPECT_EQ(c.thread_counts(), (std::vector<int>{1, 2}));
@@ -204,7 +234,7 @@ TEST(Calibration, CountsItsMeasurements) {
   EXPECT_EQ(c.measurements(), 3 * 5);
   c.device.threads = 1, c.threads.clear();
   EXPECT_EQ(c.thread_counts(), std::vector<int>{1});
-  c.device = planned_cuda_device("made up", 90), c.dtypes = {"bf16"}, c.budget = 1;
+  c.device = planned_cuda_device("synthetic", 90), c.dtypes = {"bf16"}, c.budget = 1;
   EXPECT_EQ(c.thread_counts(), std::vector<int>{1});
   EXPECT_EQ(c.measurements(), 49);
   EXPECT_EQ(calibration_gemms(),

@@ -10,6 +10,7 @@
 #include "measure/run_estimate.h"
 #include "measure/synthetic_steps.h"
 #include "models/vit_params.h"
+#include "ops/update/control.h"
 #include "source_root.h"
 #include "squeezed.h"
 #include "telemetry/format.h"
@@ -279,6 +280,8 @@ TEST(SyntheticSteps, SayWhatTheyTrain) {
   EXPECT_NEAR(before, std::log(4.0), 0.7) << "four classes, nothing learned";
   for (int i = 0; i < 3; ++i) steps.run();
   EXPECT_EQ(steps.steps(), 3);
+  const StepValues last = StepValues::read(steps.update().output("control").as<double>());
+  EXPECT_DOUBLE_EQ(last.lr, 1e-4) << "a tenth of the usual peak";
   EXPECT_LT(steps.loss_share(), before);
   EXPECT_EQ(steps.programs().size(), 2u);
   EXPECT_EQ(steps.time_nodes(), 5);

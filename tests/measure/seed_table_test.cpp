@@ -40,6 +40,8 @@ TEST(SeedTable, MoreCoresThanHeadsDoNotHelp) {
   SeedTimes seed = read_seed_times(told());
   seed.cores = 64;
   EXPECT_DOUBLE_EQ(seed.predicted_attention(), 4 + 14);
+  EXPECT_NE(seed_explanation(seed).find("0.400 GMAC a head, 4.0 s for all on 12 cores."), std::string::npos)
+      << seed_explanation(seed);
 }
 
 TEST(SeedTable, OwnTimesAreThoseOfALayer) {

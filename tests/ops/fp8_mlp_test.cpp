@@ -41,8 +41,9 @@ TEST(Fp8Mlp, TheFirstGemmWritesNothingThatItReads) {
   const Kernel* kernel = cuda_backend().choose(node, hopper).kernel;
   ASSERT_NE(kernel, nullptr);
   EXPECT_EQ(std::string(kernel->name), "hopper and cublaslt fp8, weights rounded too");
-  const auto gemms = hopper_fp8_gemms(
-      calls_of(kernel->prepare(node, hopper), node, hopper, separate_operands(node), 0, false));
+  const auto gemms =
+      calls_to(&cuda::GemmApi::hopper_fp8_gemm,
+               calls_of(kernel->prepare(node, hopper), node, hopper, separate_operands(node), 0, false));
   ASSERT_EQ(gemms.size(), 1u);
   const cuda::FusedGemmCall& gemm = gemms[0];
   const int64_t rows = gemm.m * 4, columns = gemm.n * 4;

@@ -1,6 +1,7 @@
 #include "op_cases.h"
 
 #include <algorithm>
+#include <tuple>
 
 #include "base/rng.h"
 
@@ -28,11 +29,25 @@ namespace {
 
 using enum Role;
 
+// Queries that all images share, fewer than keys and more of them.
+void add_shared_queries(std::vector<OpCase>& cases) {
+  const struct {
+    int64_t queries, keys, head;
+  } shared[] = {{3, 65, 16}, {70, 65, 16}, {3, 145, 72}, {35, 70, 18}};
+  for (const auto& [queries, keys, head] : shared)
+    cases.push_back(
+        {strf("attention_of_%lld_queries_and_%lld_keys", static_cast<long long>(queries),
+              static_cast<long long>(keys)),
+         make_op<AttentionOp>(),
+         {{{'S', queries}, {'H', 2}, {'E', head}}, {{'B', 2}, {'N', keys}, {'T', 2}, {'H', 2}, {'E', head}}},
+         {false, false}});
+}
+
 void add_attention(std::vector<OpCase>& cases) {
   const struct {
     int64_t tokens, head;
-  } sizes[] = {{161, 64}, {197, 64}, {200, 40}, {208, 56}, {257, 64},
-               {290, 64}, {577, 64}, {65, 80},  {40, 128}, {20, 144}};
+  } sizes[] = {{161, 64}, {197, 64}, {200, 40}, {208, 56}, {257, 64}, {290, 64}, {577, 64},
+               {65, 80},  {40, 128}, {20, 144}, {100, 32}, {150, 24}, {70, 96}};
   for (const auto& [tokens, head] : sizes) {
     for (QueryScope queries : {QueryScope::kAllTokens, QueryScope::kClassToken})
       cases.push_back(
@@ -55,6 +70,7 @@ void add_attention(std::vector<OpCase>& cases) {
                    make_op<AttentionOp>(),
                    {{{'B', 3}, {'N', 20}, {'T', 3}, {'H', 300}, {'E', 16}}},
                    {false}});
+  add_shared_queries(cases);
 }
 
 void add_gemms(std::vector<OpCase>& cases) {
@@ -90,6 +106,13 @@ void add_gemms(std::vector<OpCase>& cases) {
                      {{{'B', 2}, {'N', 5}, {'D', width}}, {{'D', width}}, {{'D', width}}},
                      {false, true, true},
                      {kPlain, kVector, kVector}});
+  // Rows of whole packs for every lane, for which a GPU has kernels of their own.
+  for (const int64_t width : {512, 768})
+    cases.push_back({strf("layernorm_of_whole_packs_%lld", static_cast<long long>(width)),
+                     make_op<LayernormOp>(1e-6),
+                     {{{'B', 3}, {'N', 5}, {'D', width}}, {{'D', width}}, {{'D', width}}},
+                     {false, true, true},
+                     {kPlain, kVector, kVector}});
   // Rows of a wide stream, normalised for GEMMs that read 16 bits.
   for (const int64_t width : {37, 64, 768, 1024, 2056})
     cases.push_back({strf("layernorm_to_bf16_%lld", static_cast<long long>(width)),
@@ -97,6 +120,10 @@ void add_gemms(std::vector<OpCase>& cases) {
                      {{{'B', 2}, {'N', 5}, {'D', width}}, {{'D', width}}, {{'D', width}}},
                      {false, true, true},
                      {kSum, kVector, kVector}});
+  cases.push_back({"patch_embed_14",  // of 588 elements, which a GPU fills up with zeros to 592
+                   make_op<PatchEmbedOp>(),
+                   {{{'B', 2}, {'C', 3}, {'Y', 28}, {'X', 42}}, {{'D', 24}, {'C', 3}, {'P', 14}, {'Q', 14}}},
+                   {false, true}});
   // Patches that are not square, and pixels beyond the last of them; patches of 8 columns in rows of 43.
   for (const int64_t columns : {4, 8})
     cases.push_back(
@@ -150,7 +177,7 @@ void add_far_below_zero(std::vector<OpCase>& cases) {
 }
 
 void add_small_ops(std::vector<OpCase>& cases) {
-  const Dim b('B', 2), n('N', 17), d('D', 50), e('E', 16);
+  const Dim b('B', 2), n('N', 17), d('D', 50);
   const Shape x = {b, n, d};
   for (bool tanh_form : {false, true})
     cases.push_back({tanh_form ? "gelu_tanh" : "gelu_erf", make_op<GeluOp>(tanh_form), {x}, {false}});
@@ -161,7 +188,12 @@ void add_small_ops(std::vector<OpCase>& cases) {
   for (const char* name : EnumNames<ActKind>::names)
     if (const ActKind act = *enum_from_name<ActKind>(name); act != ActKind::kGelu)
       cases.push_back({strf("activate_%s", name), make_op<ActivateOp>(act), {x}, {false}});
-  cases.push_back({"rmsnorm", make_op<RmsnormOp>(1e-6), {x, {d}}, {false, true}, {kPlain, kVector}});
+  for (double eps : {1e-6, 0.1})
+    cases.push_back({eps < 0.1 ? "rmsnorm" : "rmsnorm_large_eps",
+                     make_op<RmsnormOp>(eps),
+                     {x, {d}},
+                     {false, true},
+                     {kPlain, kVector}});
   cases.push_back({"bias", make_op<BiasOp>(), {x, {d}}, {false, true}, {kPlain, kVector}});
   cases.push_back({"bias_positions", make_op<BiasOp>(), {x, {n, d}}, {false, true}, {kPlain, kVector}});
   cases.push_back({"scale", make_op<ScaleOp>(), {x, {d}}, {false, true}, {kPlain, kVector}});
@@ -170,7 +202,12 @@ void add_small_ops(std::vector<OpCase>& cases) {
   cases.push_back({"add_stream_to_branch", make_op<AddOp>(), {x, x}, {false, false}, {kPlain, kSum}});
   cases.push_back({"average", make_op<AverageOp>(), {x, x}, {false, false}});
   cases.push_back({"multiply", make_op<MultiplyOp>(-0.7), {x}, {false}});
-  cases.push_back({"scale_by", make_op<ScaleByOp>(), {x, {{'Z', 1}}}, {false, false}, {kPlain, kScalars}});
+  for (Role factor : {kScalars, kFull})
+    cases.push_back({factor == kFull ? "scale_by_float" : "scale_by",
+                     make_op<ScaleByOp>(),
+                     {x, {{'Z', 1}}},
+                     {false, false},
+                     {kPlain, factor}});
   for (DType to : {DType::kF32, DType::kF16, DType::kBF16})
     cases.push_back({std::string("cast_to_") + to_string(to), make_op<CastOp>(to), {x}, {false}});
   cases.push_back({"softmax", make_op<SoftmaxOp>(), {{b, {'K', 1000}}}, {false}});
@@ -182,17 +219,26 @@ void add_small_ops(std::vector<OpCase>& cases) {
   cases.push_back({"select_token", make_op<SelectTokenOp>(3), {x}, {false}});
   cases.push_back({"drop_tokens", make_op<DropTokensOp>(2), {x}, {false}});
   cases.push_back({"mean_tokens", make_op<MeanTokensOp>(2), {x}, {false}});
+  cases.push_back({"mean_tokens_of_many_columns",  // so many that a GPU sums eight at a time
+                   make_op<MeanTokensOp>(1),
+                   {{{'B', 90}, {'N', 3}, {'D', 384}}},
+                   {false}});
   cases.push_back({"max_tokens", make_op<MaxTokensOp>(2), {x}, {false}});
   cases.push_back({"concat_tokens",
                    make_op<ConcatTokensOp>(),
                    {{{'S', 1}, d}, {{'S', 4}, d}, x},
                    {true, true, false},
                    {kVector, kVector, kPlain}});
-  cases.push_back({"qk_norm",
-                   make_op<QkNormOp>(1e-6),
-                   {{b, n, {'T', 3}, {'H', 3}, e}, {e}, {e}, {e}, {e}},
-                   {false, true, true, true, true},
-                   {kPlain, kVector, kVector, kVector, kVector}});
+  for (const auto& [name, size, eps] : {std::tuple<const char*, int64_t, double>{"qk_norm", 16, 1e-6},
+                                        {"qk_norm_odd_head", 18, 1e-6},
+                                        {"qk_norm_large_eps", 16, 0.1}}) {
+    const Dim head('E', size);
+    cases.push_back({name,
+                     make_op<QkNormOp>(eps),
+                     {{b, n, {'T', 3}, {'H', 3}, head}, {head}, {head}, {head}, {head}},
+                     {false, true, true, true, true},
+                     {kPlain, kVector, kVector, kVector, kVector}});
+  }
 }
 
 }  // namespace

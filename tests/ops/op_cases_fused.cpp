@@ -106,9 +106,10 @@ void add_gemm_chains(std::vector<OpCase>& cases) {
 }
 
 // Tokens that are joined and get their positions; cast in between where the stream is narrower than the
-// prefixes. Every row a multiple of eight elements, and not.
+// prefixes. Every row a multiple of eight elements, also more of them than a GPU's lanes load at once, and
+// not.
 void add_positions(std::vector<OpCase>& cases) {
-  for (const int64_t width : {50, 768}) {
+  for (const int64_t width : {50, 768, 1032}) {
     const Dim b('B', 3), d('D', width), all('N', 22);
     const std::vector<Shape> ins = {{{'S', 1}, d}, {{'S', 4}, d}, {b, {'N', 17}, d}, {all, d}};
     const std::string suffix = strf("_%lld", static_cast<long long>(width));

@@ -70,8 +70,8 @@ void add_gemm_grads(std::vector<OpCase>& cases) {
 void add_attention_grads(std::vector<OpCase>& cases) {
   const struct {
     int64_t tokens, head;
-  } sizes[] = {{161, 64}, {197, 64}, {200, 40}, {208, 56}, {257, 64},
-               {290, 64}, {65, 80},  {40, 128}, {20, 144}};
+  } sizes[] = {{161, 64}, {197, 64}, {200, 40}, {208, 56}, {257, 64}, {290, 64},
+               {65, 80},  {40, 128}, {20, 144}, {100, 32}, {150, 24}, {70, 96}};
   for (const auto& [tokens, head] : sizes) {
     const Dim n('N', tokens), b('B', 2), h('H', 3), e('E', head);
     cases.push_back({strf("attention_grad_%lld_tokens_of_%lld", static_cast<long long>(tokens),
@@ -101,6 +101,21 @@ void add_attention_grads(std::vector<OpCase>& cases) {
                    make_op<AttentionGradOp>(),
                    {{b, n, {'T', 3}, h, e}, {b, n, h, e}},
                    {false, false}});
+  // Queries that all images share.
+  const Dim few('H', 2);
+  for (const auto& [queries, keys] : {std::pair<int64_t, int64_t>{3, 65}, {70, 40}}) {
+    const Dim s('S', queries), m('N', keys);
+    cases.push_back({strf("attention_grad_of_%lld_queries_and_%lld_keys", static_cast<long long>(queries),
+                          static_cast<long long>(keys)),
+                     make_op<AttentionGradOp>(),
+                     {{s, few, e}, {b, m, {'T', 2}, few, e}, {b, s, few, e}},
+                     {false, false, false}});
+  }
+  const Dim many('N', 4100), eight('E', 8);
+  cases.push_back({"attention_first_grad_of_4100_tokens",  // more than a GPU's block holds in shared memory
+                   make_op<AttentionGradOp>(QueryScope::kClassToken),
+                   {{b, many, {'T', 3}, few, eight}, {b, few, eight}},
+                   {false, false}});
 }
 
 // Gradients of norms in a stream that is wider than what GEMMs read, which they write in both types.
@@ -117,6 +132,38 @@ void add_stream_grads(std::vector<OpCase>& cases) {
     }
 }
 
+// An eps that shows where it is added: rows in registers, and rows of a block each.
+void add_large_eps_grads(std::vector<OpCase>& cases) {
+  for (int64_t width : {50, 192}) {
+    const Shape rows = {{'B', 2}, {'N', 5}, {'D', width}}, row = {{'D', width}};
+    cases.push_back({strf("layernorm_grad_%lld_large_eps", static_cast<long long>(width)),
+                     make_op<LayernormGradOp>(0.1, true),
+                     {rows, row, rows},
+                     {false, true, false},
+                     {kPlain, kVector, kPlain}});
+  }
+  const Shape rows = {{'B', 2}, {'N', 5}, {'D', 50}};
+  cases.push_back({"rmsnorm_grad_large_eps",
+                   make_op<RmsnormGradOp>(0.1, true),
+                   {rows, {{'D', 50}}, rows},
+                   {false, true, false},
+                   {kPlain, kVector, kPlain}});
+}
+
+void add_qk_norm_grads(std::vector<OpCase>& cases) {
+  const Dim b('B', 3), n('N', 17), h('H', 3);
+  for (bool trained : {false, true})
+    for (const int64_t size : {16, 18}) {
+      const Dim head('E', size);
+      const Shape rows = {b, n, {'T', 3}, h, head};
+      cases.push_back({strf("qk_norm_grad%s%s", trained ? "_trained" : "", size == 16 ? "" : "_odd_head"),
+                       make_op<QkNormGradOp>(1e-6, trained),
+                       {rows, {head}, {head}, rows},
+                       {false, true, true, false},
+                       {kPlain, kVector, kVector, kPlain}});
+    }
+}
+
 void add_row_grads(std::vector<OpCase>& cases) {
   const Dim b('B', 3), n('N', 17), d('D', 50), e('E', 16), h('H', 3);
   const Shape x = {b, n, d}, qkv = {b, n, {'T', 3}, h, e};
@@ -130,12 +177,8 @@ void add_row_grads(std::vector<OpCase>& cases) {
                    {x, {d}, x, x},
                    {false, true, false, false},
                    {kSum, kVector, kPlain, kSum}});
-  for (bool trained : {false, true})
-    cases.push_back({trained ? "qk_norm_grad_trained" : "qk_norm_grad",
-                     make_op<QkNormGradOp>(1e-6, trained),
-                     {qkv, {e}, {e}, qkv},
-                     {false, true, true, false},
-                     {kPlain, kVector, kVector, kPlain}});
+  add_qk_norm_grads(cases);
+  add_large_eps_grads(cases);
   cases.push_back({"layernorm_grad_sums",
                    make_op<LayernormGradOp>(1e-6, true, true, true),
                    {x, {d}, x, x},
@@ -206,8 +249,16 @@ void add_token_grads(std::vector<OpCase>& cases) {
                    make_op<PatchEmbedDwOp>(6, 8),
                    {{b, {'C', 3}, {'Y', 20}, {'X', 43}}, {b, {'N', 15}, {'D', 24}}},
                    {false, false}});
+  cases.push_back({"patch_embed_dw_14",  // as patch_embed_14
+                   make_op<PatchEmbedDwOp>(14, 14),
+                   {{b, {'C', 3}, {'Y', 28}, {'X', 42}}, {b, {'N', 6}, {'D', 24}}},
+                   {false, false}});
   cases.push_back({"drop_tokens_grad", make_op<DropTokensGradOp>(2), {{b, n, d}}, {false}});
   cases.push_back({"sum_tokens", make_op<SumTokensOp>(1, 4), {{b, n, d}}, {false}});
+  cases.push_back({"sum_tokens_of_many_columns",  // so many that a GPU sums eight at a time
+                   make_op<SumTokensOp>(1, 46),
+                   {{{'B', 2}, {'N', 47}, {'D', 768}}},
+                   {false}});
   for (int64_t patch : {1, 7, 16})
     for (int64_t channels : {1, 3})
       cases.push_back({"patch_embed_dw_" + std::to_string(patch) + "_channels" + std::to_string(channels),

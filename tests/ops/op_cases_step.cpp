@@ -56,6 +56,53 @@ void add_copied_update(std::vector<OpCase>& cases, const std::string& name, cons
   }
 }
 
+// More classes than a GPU's block has threads, of which every third has no probability.
+void add_losses_of_many_classes(std::vector<OpCase>& cases) {
+  std::vector<double> targets;
+  for (int64_t i = 0; i < 2 * 300; ++i)
+    targets.push_back(i % 3 == 0 ? 0 : 0x1p-8 * static_cast<double>(i % 7));
+  for (LossKind kind : {LossKind::kDivergence, LossKind::kSigmoidMean}) {
+    const Shape many = {{'B', 2}, {'K', 300}};
+    const std::string name = enum_name(kind);
+    cases.push_back({"loss_of_many_" + name,
+                     make_op<CrossEntropyOp>(kind),
+                     {many, many},
+                     {false, false},
+                     {kPlain, kNonNegative},
+                     {{1, targets}}});
+    cases.push_back({"loss_grad_of_many_" + name,
+                     make_op<CrossEntropyGradOp>(kind),
+                     {many, many, {{'B', 2}}},
+                     {false, false, false},
+                     {kPlain, kNonNegative, kPlain},
+                     {{1, targets}}});
+  }
+}
+
+// A norm that is clipped, a loss scale at either limit, and overflows that count only in a row.
+void add_step_limits(std::vector<OpCase>& cases) {
+  const Dim one('Z', 1);
+  const auto add = [&](const char* name, const LossScaleRule& rule, double sum, double scale) {
+    const bool counts = rule.hysteresis > 1;
+    cases.push_back({name,
+                     make_op<StepControlOp>(1.0, rule),
+                     {{one}, hyper_desc().shape, {one}, {{'Z', kUpdateCounters}}},
+                     std::vector<bool>(counts ? 5 : 4, false),
+                     std::vector<Role>(counts ? 5 : 4, kScalars),
+                     {{0, {sum}}, {1, kHyper}, {2, {scale}}, {3, {1999, 5, 2, 1}}}});
+    if (!counts) return;
+    cases.back().ins.push_back({one});
+    cases.back().given[4] = {1};
+  };
+  const LossScaleRule rule{.dynamic = true, .min = 8, .max = 512};
+  add("step_control_clips", rule, 1e6, 64);
+  add("step_control_at_the_least_scale", rule, HUGE_VAL, 8);
+  add("step_control_at_the_largest_scale", rule, 9, 512);
+  for (bool consecutive : {false, true})
+    add(consecutive ? "step_control_counts_in_a_row" : "step_control_counts_all",
+        {.dynamic = true, .window = 5000, .hysteresis = 3, .consecutive = consecutive}, 9, 64);
+}
+
 }  // namespace
 
 void add_loss_cases(std::vector<OpCase>& cases) {
@@ -83,12 +130,15 @@ void add_loss_cases(std::vector<OpCase>& cases) {
                      {kPlain, kNonNegative, kPlain}});
   }
   for (DropUnit unit : {DropUnit::kElement, DropUnit::kSample})
-    cases.push_back({unit == DropUnit::kElement ? "dropout_elements" : "dropout_samples",
-                     make_op<DropoutOp>(0.4, unit, uint64_t{99}),
-                     {x, counters},
-                     {false, false},
-                     {kPlain, kCounters},
-                     {{1, {5, 6, 7}}}});
+    for (const Shape& rows : {x, Shape{{'B', 6}, {'N', 5}, {'D', 32}}})
+      cases.push_back({strf("dropout_%s%s", unit == DropUnit::kElement ? "elements" : "samples",
+                            rows == x ? "" : "_of_eights"),
+                       make_op<DropoutOp>(0.4, unit, uint64_t{99}),
+                       {rows, counters},
+                       {false, false},
+                       {kPlain, kCounters},
+                       {{1, {5, 6, 7}}}});
+  add_losses_of_many_classes(cases);
 }
 
 void add_update_cases(std::vector<OpCase>& cases) {
@@ -138,7 +188,8 @@ void add_update_cases(std::vector<OpCase>& cases) {
                    {kWeight, {{'D', 7}}, kWeight},
                    {false, false, false},
                    {kSum, kSum, kSum}});
-  constexpr size_t kMany = 130;  // more tensors than one launch on a GPU takes
+  // More tensors than one launch on a GPU takes, and more of their sums than a block has threads.
+  constexpr size_t kMany = 1100;
   cases.push_back({"square_sum_of_many", make_op<SquareSumOp>(), std::vector<Shape>(kMany, Shape{{'D', 7}}),
                    std::vector<bool>(kMany, false), std::vector<Role>(kMany, kSum)});
   const Dim one('Z', 1);
@@ -157,6 +208,7 @@ void add_update_cases(std::vector<OpCase>& cases) {
                        {false, false, false, false, false},
                        {kScalars, kScalars, kScalars, kScalars, kScalars},
                        {{0, {sum}}, {1, kHyper}, {2, {64}}, {3, {1999, 5, 2, 1}}, {4, {passed}}}});
+  add_step_limits(cases);
   cases.push_back({"accumulate", make_op<AccumulateOp>(), {kWeight, kWeight}, {false, false}, {kSum, kSum}});
   cases.push_back({"copy_into", make_op<CopyIntoOp>(), {kWeight, kWeight}, {false, true}, {kPlain, kSum}});
 }

@@ -78,6 +78,20 @@ TEST(JoinCasts, ANormWithAnotherReaderStays) {
   EXPECT_EQ(to_string(join_casts(program)), to_string(program));
 }
 
+// Two casts of a norm make the same value, which both outputs then are.
+TEST(JoinCasts, OutputsAreWhatTheirCastsWere) {
+  Builder b;
+  const TensorDesc x{DType::kF32, {{'B', 2}, {'D', 8}}}, row{DType::kF32, {{'D', 8}}};
+  const ValueId norm =
+      b.add<LayernormOp>({b.input("x", x), b.parameter("w", row), b.parameter("b", row)}, "norm", 1e-6);
+  b.output("first", b.add<CastOp>({norm}, "first", DType::kBF16));
+  b.output("second", b.add<CastOp>({norm}, "second", DType::kBF16));
+  const Program joined = join_casts(b.finish());
+  ASSERT_EQ(joined.nodes.size(), 1u);
+  EXPECT_EQ(joined.output("first"), joined.nodes[0].outs[0]);
+  EXPECT_EQ(joined.output("second"), joined.nodes[0].outs[0]);
+}
+
 // A norm's gradient writes one copy beside its own: a second cast stays.
 TEST(JoinCasts, AGradientWritesOneCopyAlone) {
   Builder b;

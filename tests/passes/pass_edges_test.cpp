@@ -9,6 +9,7 @@
 #include "ops/collective.h"
 #include "ops/elementwise.h"
 #include "ops/gelu.h"
+#include "ops/layernorm.h"
 #include "ops/linear.h"
 #include "ops/turn.h"
 #include "ops/update/control.h"
@@ -121,6 +122,51 @@ TEST(JoinedRows, AreOfF32) {
     traits.residual_rows = true;
     EXPECT_EQ(count_kinds(fuse(b.finish(), traits)).contains("residual_rows"), residual == DType::kF32);
   }
+}
+
+// What stands behind the sum that ranks exchange, value by value.
+struct BehindASum {
+  DType bias = DType::kF32;
+  bool has_bias = true, for_tokens = false, is_output = false;
+  DType norm = DType::kF32;
+  bool norm_of_another = false;
+};
+
+// Returns how many results the pass over rows has; 0: there is none.
+size_t joined_results(const BehindASum& how) {
+  Builder b;
+  const Dim batch('B', 2), tokens('N', 3), width('D', 8);
+  const TensorDesc x{DType::kF32, {batch, tokens, width}}, row{DType::kF32, {width}};
+  ValueId flowing = b.add<CollectiveOp>(
+      {b.add<TanhOp>({b.input("x", x)}, "tanh")}, "sum",
+      CollectiveOp::Form{.kind = CollectiveKind::kAllReduce, .axes = Axis::kTensor, .counts = {48}});
+  const ValueId other = b.input("other", x);
+  if (how.has_bias) {
+    const Shape shape = how.for_tokens ? Shape{tokens, width} : Shape{width};
+    flowing = b.add<BiasOp>({flowing, b.parameter("b", {how.bias, shape})}, "bias");
+  }
+  if (how.is_output) b.output("biased", flowing);
+  const ValueId sum = b.add<AddOp>({b.input("residual", x), flowing}, "add");
+  b.output("y", sum);
+  const ValueId normed = how.norm_of_another ? other : sum;
+  b.output("normed", b.add<LayernormOp>({normed, b.parameter("w", row), b.parameter("v", row)}, "norm", 1e-6,
+                                        how.norm));
+  RewriteTraits traits;
+  traits.residual_rows = true;
+  for (const Node& node : fuse(b.finish(), traits).nodes)
+    if (node.op->kind() == "residual_rows") return node.outs.size();
+  return 0;
+}
+
+TEST(JoinedRows, TakeWhatFollowsAtOnceAndNothingElse) {
+  EXPECT_EQ(joined_results({}), 2u) << "bias, residual and norm";
+  EXPECT_EQ(joined_results({.is_output = true}), 0u) << "the result in between is wanted";
+  EXPECT_EQ(joined_results({.bias = DType::kBF16}), 0u);
+  EXPECT_EQ(joined_results({.for_tokens = true}), 0u) << "a vector for each token";
+  EXPECT_EQ(joined_results({.norm = DType::kBF16}), 1u);
+  EXPECT_EQ(joined_results({.norm_of_another = true}), 1u);
+  EXPECT_EQ(joined_results({.has_bias = false}), 2u);
+  EXPECT_EQ(joined_results({.has_bias = false, .norm_of_another = true}), 0u) << "a sum alone stays one";
 }
 
 TEST(PassEdges, NothingIsNoPipelineAndNoSegment) {

@@ -219,6 +219,14 @@ TEST(PipelineTurns, PrintsALineAStage) {
   EXPECT_EQ(to_string(pipeline_turns(s), s),
             "stage 0  F0 F1 .  .  B0 B0 F2 B1 B1 .  B2 B2\n"
             "stage 1  .  F0 B0 B0 F1 B1 B1 F2 B2 B2 .  .\n");
+  const PipelineShape ten{PipelineSchedule::kGpipe, 1, 1, 10};
+  EXPECT_TRUE(to_string(pipeline_turns(ten), ten).starts_with("stage 0  F0 F1 F2 ")) << "ends at F9";
+  const PipelineShape eleven{PipelineSchedule::kGpipe, 1, 1, 11};
+  EXPECT_TRUE(to_string(pipeline_turns(eleven), eleven).starts_with("stage 0  F0  F1  F2  "));
+  const PipelineShape two{PipelineSchedule::kInterleaved, 2, 2, 2};
+  EXPECT_EQ(to_string(pipeline_turns(two), two),
+            "stage 0  F0/0 F1/0 F0/1 F1/1 .    .    B0/1 B0/1 .    B1/1 B1/1 B0/0 B0/0 B1/0 B1/0\n"
+            "stage 1  .    F0/0 F1/0 F0/1 B0/1 B0/1 F1/1 B1/1 B1/1 B0/0 B0/0 B1/0 B1/0 .    .\n");
 }
 
 }  // namespace

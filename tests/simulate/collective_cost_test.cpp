@@ -46,6 +46,17 @@ TEST(CollectiveCost, OnOneTier) {
         << enum_name(row.topology) << " " << enum_name(row.algorithm);
 }
 
+// Devices that take no part in the step send nothing, and the last round of three partners is no longer than
+// the first.
+TEST(CollectiveCost, OfFewerThanATierJoins) {
+  const Mesh two{{2, 1, 1, 1}, 0}, three{{3, 1, 1, 1}, 0};
+  const auto gathered = [](Topology topology, const Mesh& mesh, double bytes, Algorithm algorithm) {
+    return cost(one_tier(topology), mesh, Axis::kData, Kind::kAllGather, bytes, algorithm);
+  };
+  EXPECT_DOUBLE_EQ(gathered(Topology::kBus, two, 8, Algorithm::kRing), 2 * 4 + 0.5);
+  EXPECT_DOUBLE_EQ(gathered(Topology::kSwitch, three, 9, Algorithm::kTree), 2 * (3 + 0.5));
+}
+
 TEST(CollectiveCost, TheBestIsTaken) {
   const std::vector<Tier> tiers = one_tier(Topology::kSwitch);
   const GroupPlace group = place_group(tiers, Mesh{{4, 1, 1, 1}, 0}, Axis::kData);
@@ -72,6 +83,11 @@ TEST(CollectiveCost, CoresMoveWhatARankSends) {
   const GroupPlace pair = place_pair(tiers, Mesh{{4, 1, 1, 1}, 0}, 0, 1);
   EXPECT_DOUBLE_EQ(collective_cost(tiers, pair, Kind::kSend, 8).cpu_seconds, 2);
   EXPECT_DOUBLE_EQ(collective_cost(tiers, pair, Kind::kReceive, 8).seconds, 8.5);
+  // Of two tiers the one counts whose bytes cost the cores more.
+  const std::vector<Tier> nodes = {{"node", Topology::kSwitch, 2, 4, 0.25, 0.25},
+                                   {"net", Topology::kSwitch, 4, 1, 1, 0.125}};
+  const GroupPlace all = place_group(nodes, Mesh{{4, 1, 1, 1}, 0}, Axis::kData);
+  EXPECT_DOUBLE_EQ(collective_cost(nodes, all, Kind::kAllGather, 8).cpu_seconds, 1.5);
 }
 
 TEST(CollectiveCost, OnTwoTiers) {

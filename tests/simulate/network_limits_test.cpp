@@ -8,6 +8,7 @@
 #include "simulate/network.h"
 #include "temp_folder.h"
 #include "thrown.h"
+#include "working_folder.h"
 
 namespace vitrail {
 namespace {
@@ -98,11 +99,19 @@ TEST(NetworkLimits, RulesBetweenKeys) {
   EXPECT_EQ(reading(many), start + "it has 9 levels; expected 1 to 8");
 }
 
+TEST(NetworkLimits, FilesMayHoldComments) {
+  const TempFolder folder;
+  const std::string text = "// measured by hand\n" + plain_network().dump() + " /* and no more */";
+  EXPECT_EQ(read_network(folder.file("n.json", text)).name, "n");
+}
+
 TEST(NetworkLimits, NamesAreFoundInPlaces) {
   const TempFolder folder;
   const std::string path = folder.file("mine.json", "{}");
   EXPECT_EQ(find_network("mine", {folder.path() / "none", folder.path()}), path);
   EXPECT_EQ(find_network("a/b", {}), "a/b") << "a path is not looked for";
+  const WorkingFolder here(folder.path());
+  EXPECT_EQ(find_network("mine.json", {}), "mine.json") << "a file of the current folder";
   EXPECT_EQ(thrown_by([&] { find_network("yours", {folder.path()}); }),
             "data: no network \"yours\" | a file, or the name of one in configs/networks, as dgx-a100");
 }

@@ -159,6 +159,12 @@ TEST(Network, ExpectsTheSlowestOfManyToBeSlower) {
   network.jitter = 0, network.straggler_share = 0.01, network.straggler_factor = 2;
   EXPECT_NEAR(expected_slowest(network, 1), 1.01, 1e-12);
   EXPECT_NEAR(expected_slowest(network, 100), 1 + (1 - std::pow(0.99, 100)), 1e-12);
+  // One that is hardly slower than usual is not the slowest of many.
+  network.jitter = 0.5;
+  const double usual = 1 + 0.5 * 2.508;
+  network.straggler_factor = 1.01;
+  EXPECT_NEAR(expected_slowest(network, 100), usual, 0.01);
+  network.straggler_factor = 2;
   // Stragglers differ among themselves, too.
   network.jitter = 0.1, network.straggler_share = 1;
   EXPECT_NEAR(expected_slowest(network, 10), 2 * 1.1539, 0.004);

@@ -130,6 +130,14 @@ TEST(ConfusionMatrix, ScoresAgreeWithPlainCounting) {
   EXPECT_GT(top5, top1);
   halves[0].add(halves[1]);
   EXPECT_EQ(halves[0].top().top5, top5);
+  EXPECT_EQ(halves[0].top().top1, top1);
+  EXPECT_EQ(halves[0].top().count, kImages);
+  for (int64_t c = 0; c < kClasses; ++c) {
+    const ClassCounts &one = whole.of(c), &sum = halves[0].of(c);
+    EXPECT_EQ(sum.count, one.count) << c;
+    EXPECT_EQ(sum.predicted, one.predicted) << c;
+    EXPECT_EQ(sum.top5, one.top5) << c;
+  }
   int64_t in_rows = 0;
   for (int64_t a = 0; a < kClasses; ++a)
     for (int64_t b = 0; b < kClasses; ++b) {

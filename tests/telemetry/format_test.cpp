@@ -55,6 +55,7 @@ TEST(Format, IntegersCountsAndShares) {
   EXPECT_EQ(format_count(1200, "tensor"), "1,200 tensors");
   EXPECT_EQ(format_percent(0.35294), "35.29 %");
   EXPECT_EQ(format_percent(1), "100.00 %");
+  EXPECT_EQ(format_percent(-INFINITY), "-inf") << "a share of none is no number of hundredths";
   EXPECT_EQ(format_significant(0.000123456), "0.0001235");
 }
 

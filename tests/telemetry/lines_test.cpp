@@ -87,10 +87,13 @@ TEST(TrainLine, HasWhatIsKnown) {
   EXPECT_EQ(format_train_line({.step = 9, .total_steps = 9, .epoch = 3, .total_epochs = 3, .loss = 1}),
             "step 9/9 100.0 % | loss 1 | epoch 3/3");
   EXPECT_EQ(format_train_line({.step = 1, .total_epochs = 1, .loss = 1}), "step 1 | loss 1");
+  EXPECT_EQ(format_train_line({.step = 12, .total_steps = 9, .loss = 1}), "step 12/9 100.0 % | loss 1");
   // The time left moves forward, then the last parts go, then the bar.
   EXPECT_EQ(format_train_bar(s, 200).substr(0, 25), "▕▍               ▏ ");
   const std::string short_line = "step 120/5,000 2.4 % | loss 1.823 | ETA 12:03";
   EXPECT_EQ(format_train_bar(s, 64), "▕▍               ▏ " + short_line);
+  const TrainStatus four{.step = 120, .total_steps = 5000, .loss = 1.8234, .lr = 3e-4, .eta_s = 723};
+  EXPECT_EQ(format_train_bar(four, 64), "▕▍               ▏ " + short_line) << "of four parts, too";
   EXPECT_EQ(format_train_bar(s, 63), "▕▍               ▏ step 120/5,000 2.4 % | loss 1.823");
   EXPECT_EQ(format_train_bar(s, 51), "step 120/5,000 2.4 % | loss 1.823");
   EXPECT_EQ(format_train_bar(s, 20), "step 120/5,000 2.4 %");

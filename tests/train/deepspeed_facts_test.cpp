@@ -79,6 +79,7 @@ constexpr struct {
     {R"("optimizer": {"type": "Lamb", "params": {"min_coeff": 0.02}})", "optim.trust_max", "10"},
     {"", "optim.trust_min", "0.02"},
     {"", "optim.name", "\"lamb\""},
+    {"", "optim.adapt_all", "true"},
     {"", "optim.eps", "1e-8"},
     {R"("optimizer": {"type": "Lion"})", "optim.beta1", "0.9"},
     {"", "optim.name", "\"lion\""},

@@ -3,6 +3,8 @@
 
 #include <gtest/gtest.h>
 
+#include <set>
+
 #include "train/checkpoint_keeper.h"
 #include "train/helpers/stepped.h"
 #include "train/helpers/tiny_run.h"
@@ -230,6 +232,42 @@ TEST(RunNotes, WhatAModelStartsFromIsNamed) {
   EXPECT_EQ(error.kind(), ErrorKind::kConfig);
   EXPECT_EQ(error.message(), "model.width cannot differ from that of model.init");
   EXPECT_EQ(error.hint(), "leave it out, or start from scratch without model.init");
+}
+
+TEST(RunNotes, AnUpdateOfMoreThanAllImagesIsTold) {
+  const int64_t images = open_dataset("synthetic:3x8x8x4x40", Part::kTrain)->size();
+  const auto notes = [&](int64_t batch) {
+    return notes_of([&](TrainConfig& c) { c.train.batch = batch; }, 1);
+  };
+  EXPECT_EQ(notes(images).find("several times"), std::string::npos);
+  EXPECT_NE(notes(images + 1)
+                .find(strf("an update of %d images sees some of the %d several times\n",
+                           static_cast<int>(images) + 1, static_cast<int>(images))),
+            std::string::npos)
+      << notes(images + 1);
+}
+
+TEST(RunNotes, APipelineIsToldWhatFillsIt) {
+  const auto notes = [](int64_t accumulation) {
+    return notes_of([&](TrainConfig& c) { c.mesh.pp = 2, c.train.accumulation = accumulation; }, 2);
+  };
+  EXPECT_NE(notes(1).find("a pipeline of 2 stages has 1 micro-batches an update: stages wait 50 % of the "
+                          "time; train.accumulation of 8 or more fills it\n"),
+            std::string::npos)
+      << notes(1);
+  EXPECT_EQ(notes(2).find("a pipeline of"), std::string::npos) << "as many as stages";
+}
+
+// Both heads of a distilled model are trained beside its adapters.
+TEST(StepOfARun, AdaptersLeaveBothHeadsFree) {
+  const StepConfig step = step_with([](TrainConfig& c) {
+    c.lora.rank = 2;
+    set_model(c, "distilled", [](VitConfig& m) { m.distilled = true; });
+  });
+  std::set<std::string> trained;
+  for (const TrainedParam& param : step.trained) trained.insert(param.name);
+  EXPECT_TRUE(trained.contains("head.weight") && trained.contains("head_dist.bias"));
+  EXPECT_FALSE(trained.contains("norm.weight"));
 }
 
 // Another micro-batch than the run's own bounds the batches of its evaluations, too.

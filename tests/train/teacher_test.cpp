@@ -6,6 +6,7 @@
 #include <cmath>
 
 #include "case_run.h"
+#include "thrown.h"
 #include "train/helpers/answers.h"
 
 namespace vitrail::testing {
@@ -83,6 +84,31 @@ TEST_F(TeacherTargets, HardOnesAreTheFirstChoice) {
       for (size_t k = 0; k < kClasses; ++k) EXPECT_EQ(found[row + k], k == best ? 1.0f : 0.0f);
     }
   }
+}
+
+TEST_F(TeacherTargets, StudentsAreToBeLikeTheirTeacher) {
+  const ModelCard own = set_up(tiny_config(1)).model->card;
+  const auto said = [&](const std::function<void(ModelCard&)>& change) {
+    ModelCard student = own;
+    change(student);
+    return thrown_by([&] {
+      Teacher({DistillKind::kSoft, folder(), 0.5, 2}, student, kBatch, {}, cpu_backend(), cpu_device(1));
+    });
+  };
+  const std::string others =
+                        "config: distill.teacher normalises images differently from the student: set "
+                        "preprocess.mean and preprocess.std to the teacher's",
+                    names =
+                        "config: distill.teacher's classes have other names or another order than the "
+                        "data's";
+  EXPECT_EQ(said([](ModelCard&) {}), "nothing");
+  EXPECT_EQ(said([](ModelCard& c) { c.labels.clear(); }), "nothing") << "without names none differ";
+  EXPECT_EQ(said([](ModelCard& c) { c.preprocess.mean[0] += 0.125f; }), others);
+  EXPECT_EQ(said([](ModelCard& c) { c.preprocess.std[2] += 0.125f; }), others);
+  ASSERT_EQ(own.labels.size(), kClasses);
+  EXPECT_EQ(said([](ModelCard& c) { std::swap(c.labels[0], c.labels[1]); }), names);
+  EXPECT_EQ(said([](ModelCard& c) { c.config.classes = 5, c.labels.emplace_back("more"); }),
+            "config: distill.teacher knows 4 classes, the data has 5");
 }
 
 golden::StepCase distilled_case(DistillKind kind, double alpha, double temperature) {

@@ -3,7 +3,7 @@
 
 #include <filesystem>
 
-namespace vitrail::cli {
+namespace vitrail {
 
 class WorkingFolder {
  public:
@@ -18,4 +18,4 @@ class WorkingFolder {
   std::filesystem::path before_;
 };
 
-}  // namespace vitrail::cli
+}  // namespace vitrail
