@@ -123,8 +123,7 @@ void ModelParts::stream_maps(std::span<const std::string> paths, const Attention
         result.error = error;
       }
     });
-    for (const auto& [index, error] : batch.failures)
-      results[index - batch.first] = {index, {}, error};
+    for (const auto& [index, error] : batch.failures) results[index - batch.first] = {index, {}, error};
     return std::ranges::all_of(results, callback);
   });
 }

@@ -136,8 +136,8 @@ TEST(PublicHostile, EmptyListsAndWordsThatAreNone) {
   expect_error(ErrorKind::kUsage, "layer is 99",
                [&] { model.attention(image, {.method = "mean", .layer = 99}); });
   expect_error(ErrorKind::kUsage, "layer is 99", [&] {
-    model.attention_files(
-        std::vector{kImage}, [](const auto&) { return true; }, {.method = "mean", .layer = 99});
+    model.attention_files(std::vector{kImage}, [](const auto&) { return true; },
+                          {.method = "mean", .layer = 99});
   });
 }
 

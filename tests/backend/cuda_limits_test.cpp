@@ -20,7 +20,9 @@
 #include "ops/rmsnorm.h"
 #include "ops/scale.h"
 #include "ops/update/control.h"
+#include "ops/update/ema.h"
 #include "ops/update/lamb_parts.h"
+#include "ops/update/sgd.h"
 
 namespace vitrail {
 namespace {
@@ -166,16 +168,17 @@ TEST(CudaLimits, PartialSumsOfNorms) {
   EXPECT_EQ(scratch({make<RmsnormGradOp>(1e-6, true), {x, {DType::kF32, {{'D', 64}}}, x}}), 7u * 4);
 }
 
+std::string reason(const Sketch& node) {
+  try {
+    const Choice choice = cuda_backend().choose(node.view(), kHopper);
+    return choice.kernel ? "taken" : "by members";
+  } catch (const Error& error) {
+    EXPECT_EQ(error.kind(), ErrorKind::kDevice);
+    return error.message();
+  }
+}
+
 TEST(CudaLimits, WhatIsNotTakenIsSaid) {
-  const auto reason = [](const Sketch& node) {
-    try {
-      const Choice choice = cuda_backend().choose(node.view(), kHopper);
-      return choice.kernel ? std::string("taken") : std::string("by members");
-    } catch (const Error& error) {
-      EXPECT_EQ(error.kind(), ErrorKind::kDevice);
-      return error.message();
-    }
-  };
   const auto dropped = [](size_t rank) {
     std::vector<Dim> dims = {{'B', 2}};
     for (size_t i = 1; i < rank; ++i) dims.emplace_back("NDFHEKSTM"[i], 2);
@@ -192,6 +195,25 @@ TEST(CudaLimits, WhatIsNotTakenIsSaid) {
             std::string::npos);
   EXPECT_NE(reason({make<TanhOp>(), {{DType::kF64, {{'D', 8}}}}}).find("computes in f32, bf16 and f16"),
             std::string::npos);
+}
+
+// The sums, copies and updates behind the gradients compute in f32, bf16 and f16: neither doubles nor
+// integers.
+TEST(CudaLimits, UpdatesTakeNoDoubles) {
+  const auto nodes_of = [](DType type) {
+    const TensorDesc x{type, {{'D', 8}}};
+    return std::vector<Sketch>{{make<SquareSumOp>(), {x}},
+                               {make<CopyIntoOp>(), {x, x}},
+                               {make<EmaUpdateOp>(true), {x, x, hyper_desc(), control_desc()}},
+                               {make<SgdUpdateOp>(UpdateScale{}, 0.9, false), {x, x, x, control_desc()}},
+                               {make<LambMoveOp>(LambUpdateOp({}, Moments{}, true)),
+                                {x, x, x, lamb_squares_desc(), control_desc()}}};
+  };
+  for (const DType type : {DType::kF32, DType::kBF16, DType::kF16})
+    for (const Sketch& node : nodes_of(type)) EXPECT_EQ(reason(node), "taken") << node.op->kind();
+  for (const DType type : {DType::kF64, DType::kI64})
+    for (const Sketch& node : nodes_of(type))
+      EXPECT_NE(reason(node).find("computes in f32, bf16 and f16"), std::string::npos) << node.op->kind();
 }
 
 // By hand: 64 x 128 results of 640 terms are two tiles of 64 columns and ten steps. A step moves 128 rows of

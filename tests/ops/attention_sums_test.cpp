@@ -90,6 +90,14 @@ INSTANTIATE_TEST_SUITE_P(AttentionSums, StreamSizes, testing::ValuesIn(kStreamSi
               static_cast<long long>(test.param.head_size));
 });
 
+// So many heads that a Hopper GPU has two or three blocks for each: they take its four tiles in turns.
+TEST(AttentionOfSharedHeads, CudaInBothTypesAndReplayed) {
+  if (const std::string problem = hopper_problem(); !problem.empty()) GTEST_SKIP() << problem;
+  for (const int64_t heads : {120, 150})
+    for (const DType dtype : {DType::kF16, DType::kBF16})
+      expect_near(plain_case({197, heads, 8, 1}), {.backend = "cuda", .dtype = dtype}, true);
+}
+
 // A wrong sum or a wrong output must be seen: one key too few, and a mean that is 5 % off.
 TEST(AttentionSums, TheBoundsAreTight) {
   const SumsSize s{273, 1, 16};
