@@ -1,4 +1,4 @@
-// What Vitrail's own code adds to its exception type, vitrail/error.h: the exit codes of its kinds, texts,
+// Vitrail's own code adds this to its exception type, vitrail/error.h: the exit codes of its kinds, texts,
 // and the checks that throw it. A message says what was expected, what was found; `hint` says what to try.
 #pragma once
 

@@ -86,7 +86,7 @@ struct ListFields {
 // Says which name took the place of a field's former one: "loader.on_device=pictures is now ...".
 std::string former_name_note(const std::string& key, const FormerName& former);
 
-// What to try in place of a value that is refused: the choices, or the default, and what the field is for.
+// Returns what to try in place of a value that is refused: choices or default, and what the field is for.
 std::string field_advice(const FieldSpec& spec);
 
 // Throws Error(kConfig) unless `value` is of the field's kind and one of its choices. `place` is where it is

@@ -59,8 +59,8 @@ const char* kind_of_file(mode_t mode) {
               "copy what it gives into a file first");
 }
 
-// Whether this is an unnamed pipe: it can only be reached through an inherited descriptor, as with the
-// shell's <(command), so some process holds its other end.
+// Returns whether this is an unnamed pipe: it can only be reached through an inherited descriptor, as with
+// the shell's <(command), so some process holds its other end.
 bool is_nameless_pipe(int fd) {
   struct statfs system {};
   return ::fstatfs(fd, &system) == 0 && system.f_type == PIPEFS_MAGIC;

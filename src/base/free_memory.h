@@ -1,6 +1,6 @@
-// How much memory this process may still take, and what sets that bound: the machine, a control group (a
-// container, a job of a batch system), or a limit of the process itself. Knows nothing of what the memory is
-// for.
+// Finds how much memory this process may still take, and what sets that bound: the machine, a control group
+// (a container, a job of a batch system), or a limit of the process itself. Knows nothing of what the memory
+// is for.
 #pragma once
 
 #include <cstddef>

@@ -20,8 +20,8 @@ struct ProcessMark {
 
   // Seconds since the process, which must be of this host, was started; 0: unknown.
   double age_s() const;
-  // Whether it is certain that the process is gone: it ran on this host, and its pid is free or belongs to
-  // another process.
+  // Returns whether it is certain that the process is gone: it ran on this host, and its pid is free or
+  // belongs to another process.
   bool surely_dead() const;
   bool operator==(const ProcessMark&) const = default;
 };

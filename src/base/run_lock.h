@@ -18,8 +18,8 @@ class RunLock {
   // Says whose abandoned lock was taken over; empty otherwise.
   const std::string& note() const { return note_; }
 
-  // Whether the operating system enforces the lock, on this host and on every other. Where a file system
-  // cannot lock, only the file's content names the owner, and somebody may have deleted it.
+  // Returns whether the operating system enforces the lock, on this host and on every other. Where a file
+  // system cannot lock, only the file's content names the owner, and somebody may have deleted it.
   bool certain() const { return certain_; }
 
  private:

@@ -39,7 +39,7 @@ uint32_t code_point(std::string_view bytes) {
   return code;
 }
 
-// Whether a character is a control character, or changes the direction or the lines of the text around it.
+// Returns whether a character is a control character, or changes direction or lines of the text around it.
 bool commands_terminal(uint32_t code) {
   constexpr std::pair<uint32_t, uint32_t> kRanges[] = {{0, 0x1F},        {0x7F, 0x9F},     {0x61C, 0x61C},
                                                        {0x200E, 0x200F}, {0x2028, 0x202E}, {0x2066, 0x2069},

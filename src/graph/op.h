@@ -46,7 +46,7 @@ class Op {
   virtual std::string_view kind() const = 0;
   virtual std::vector<TensorDesc> infer(DescSpan ins) const = 0;  // throws Error when the inputs do not fit
   virtual DimsRule dims() const = 0;
-  // Whether a kernel runs it; otherwise it is the executor's own, or a mere note about memory.
+  // Returns whether a kernel runs it; otherwise it is the executor's own, or a mere note about memory.
   virtual bool is_launched() const { return true; }
 
   virtual double flops(DescSpan ins, DescSpan outs) const;  // default: one per output element
@@ -56,7 +56,7 @@ class Op {
   virtual int in_place_input() const { return -1; }
   // The inputs the op writes: persistent values that it updates. A node with any is never dropped.
   virtual std::vector<int> updates() const { return {}; }
-  // Whether a node must stay although it changes nothing and nothing reads it.
+  // Returns whether a node must stay although it changes nothing and nothing reads it.
   virtual bool keeps() const { return false; }
 
   // The number of terms summed into one output element: the contracted extent of a GEMM, the row length of a
@@ -73,7 +73,7 @@ class Op {
 
 using OpPtr = std::shared_ptr<const Op>;
 
-// Whether an op is of one of these classes: is<LinearOp, PatchEmbedOp>(*node.op).
+// Returns whether an op is of one of these classes: is<LinearOp, PatchEmbedOp>(*node.op).
 template <typename... Ops>
 bool is(const Op& op) {
   const std::string_view kind = op.kind();

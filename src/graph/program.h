@@ -16,7 +16,7 @@ using ValueId = int;
 // parameters: gradient sums, optimizer state, averages, counters.
 enum class ValueKind { kInput, kParameter, kState, kComputed };
 
-// Which step of a model a node is, for reports that sum by it; kNone: pooling, the head, or no step.
+// Says which step of a model a node is, for reports that sum by it; kNone: pooling, the head, or no step.
 enum class ModelStep : uint8_t {
   kNone,
   kEmbeddings,
@@ -52,10 +52,10 @@ struct Value {
   bool persistent() const { return kind == ValueKind::kParameter || kind == ValueKind::kState; }
 };
 
-// Which part of a step a node belongs to: recompute depends on it, and reports sum by it.
+// Says which part of a step a node belongs to: recompute depends on it, and reports sum by it.
 enum class Phase : uint8_t { kForward, kBackward, kUpdate };
 
-// Which part of a model a node computes, where a pass or a report treats that part differently.
+// Says which part of a model a node computes, where a pass or a report treats that part differently.
 enum class ModelPart : uint8_t {
   kNone,
   kTokens,  // joins patches, prefix tokens and positions: the start of the residual stream

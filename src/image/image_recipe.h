@@ -1,6 +1,6 @@
-// How a training batch's images reach a step. Where the step itself makes them from 8-bit pixels, a recipe
-// describes each: source pixels, crop window, flips, erased boxes, mixing partner. A recipe is made of 32-bit
-// words, so that a batch of recipes is a tensor i32 [B Z].
+// Says how a training batch's images reach a step. Where the step itself makes them from 8-bit pixels, a
+// recipe describes each: source pixels, crop window, flips, erased boxes, mixing partner. A recipe is made of
+// 32-bit words, so that a batch of recipes is a tensor i32 [B Z].
 #pragma once
 
 #include <cstdint>

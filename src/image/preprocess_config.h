@@ -1,5 +1,5 @@
-// How an image becomes the input of a model, as data: resize, crop, normalisation. The fields come from the
-// model's config. Knows no files and no pixels.
+// Describes how an image becomes the input of a model, as data: resize, crop, normalisation. The fields come
+// from the model's config. Knows no files and no pixels.
 #pragma once
 
 #include <algorithm>
@@ -12,10 +12,10 @@ namespace vitrail {
 
 enum class ResizeMode { kShorterSide, kStretch, kStretchCrop };
 enum class Interpolation { kNearest, kBilinear, kBicubic, kLanczos, kBox, kHamming };
-// Which library's resampling is reproduced: Pillow's (antialiased, 8-bit fixed point), TensorFlow's without
-// antialias (kept in float), TensorFlow's `area` (truncated to 8 bits).
+// Says which library's resampling is reproduced: Pillow's (antialiased, 8-bit fixed point), TensorFlow's
+// without antialias (kept in float), TensorFlow's `area` (truncated to 8 bits).
 enum class Resampler { kPillow, kTf, kTfArea };
-// Where a centre crop starts when an odd number of pixels is left over: n/2 rounded half to even as
+// Says where a centre crop starts when an odd number of pixels is left over: n/2 rounded half to even as
 // torchvision does, or down as transformers does. TensorFlow's resamplers always round down.
 enum class OddMargin { kHalfEven, kDown };
 

@@ -30,7 +30,7 @@ struct LoraConfig {
 
 void validate(const LoraConfig& config);
 
-// Whether a linear of the blocks has an adapter, by its weight.
+// Returns whether a linear of the blocks has an adapter, by its weight.
 bool lora_applies(const LoraConfig& config, const ParamSpec& weight);
 
 // The adapter of a linear: "<linear>.lora_a.weight" [R ...inputs] and "<linear>.lora_b.weight" [...outputs

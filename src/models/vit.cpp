@@ -155,8 +155,8 @@ class VitRecorder {
     return b_.add<BiasOp>({x, table}, "pos_embed");
   }
 
-  // Whether the last block computes its output for the class token only: in a model of twelve blocks, the
-  // rest of that block except queries, keys and values is 6 % of the work.
+  // Returns whether the last block computes its output for the class token only: in a model of twelve blocks,
+  // the rest of that block except queries, keys and values is 6 % of the work.
   bool class_token_alone() const { return reads_class_token_alone(c_) && !options_.layers; }
 
   ValueId block(ValueId x, int64_t index) {

@@ -11,7 +11,7 @@
 
 namespace vitrail {
 
-// How tokens are pooled to the feature vector; kMeanMax is the average of mean and max pooling.
+// Says how tokens are pooled to the feature vector; kMeanMax is the average of mean and max pooling.
 enum class Pool { kCls, kMean, kMap, kMax, kMeanMax };
 enum class GeluKind { kErf, kTanh };
 enum class PosKind { kLearned, kSinCos2d, kNone };
@@ -102,7 +102,7 @@ struct VitConfig {
 // every extent is then small enough that no product in the parameter table overflows.
 void validate(const VitConfig& config);
 
-// Whether every pixel lies in a patch.
+// Returns whether every pixel lies in a patch.
 bool patches_cover(const VitConfig& config);
 // Published models may leave pixels out; sizes that a user sets must not: Error(kConfig).
 void require_patches_cover(const VitConfig& asked, const VitConfig& published);

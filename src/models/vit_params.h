@@ -68,7 +68,7 @@ int64_t count_params(const VitConfig& config);
 int64_t count_macs(const VitConfig& config);
 int64_t count_run_macs(const VitConfig& config, bool from_tokens = false);
 
-// Whether only the class token is read of the last block's output.
+// Returns whether only the class token is read of the last block's output.
 bool reads_class_token_alone(const VitConfig& config);
 
 }  // namespace vitrail

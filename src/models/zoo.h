@@ -19,7 +19,7 @@ const std::vector<ZooEntry>& zoo();
 // Finds a row by its exact name ("vit_base_patch16_224"); a timm tag after a dot ("….augreg_in21k_ft_in1k")
 // is accepted. Throws Error(kUsage) with the nearest names.
 const ZooEntry& find_architecture(std::string_view name);
-// Whether this is the name of a plain ViT, also of one that is not supported.
+// Returns whether this is the name of a plain ViT, even of one that is not supported.
 bool is_architecture(std::string_view name);
 
 }  // namespace vitrail

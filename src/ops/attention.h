@@ -42,8 +42,8 @@ class AttentionProbsOp : public Op {
   double flops(DescSpan ins, DescSpan outs) const override;
 };
 
-// Where queries, keys and values of (batch b, head h) lie, in elements: row i at base + b*batch + i*row +
-// h*head.
+// Says where queries, keys and values of (batch b, head h) lie, in elements: row i at base + b*batch + i*row
+// + h*head.
 struct AttentionStrides {
   int64_t base, batch, row, head;
 };
@@ -81,7 +81,7 @@ class AttentionGradOp : public Op {
   QueryScope queries_;
 };
 
-// Whether an op with so many inputs is attention, or its gradient, of packed tokens that are all queries.
+// Returns whether an op with so many inputs is attention (or its gradient) of packed tokens, all queries.
 template <typename Attention>
 bool is_packed(const Op& op, size_t inputs) {
   static_assert(std::is_same_v<Attention, AttentionOp> || std::is_same_v<Attention, AttentionGradOp>);

@@ -1,6 +1,6 @@
-// What ranks do together, as ops: the passes that share a program out to ranks record them, the executor
-// hands them to the communicator of their axes. They move flat memory; ops/flat.h brings values into that
-// order. And what comes from the host's memory beside the program, in the same two halves.
+// Defines what ranks do together, as ops: the passes that share a program out to ranks record them, the
+// executor hands them to the communicator of their axes. They move flat memory; ops/flat.h brings values into
+// that order. What comes from the host's memory beside the program is here, too, in the same two halves.
 #pragma once
 
 #include "graph/op.h"

@@ -6,8 +6,8 @@
 
 namespace vitrail {
 
-// Whether a node writes nothing, or what it writes is a sum over nothing: zeros, and nothing added to what it
-// updates.
+// Returns whether a node writes nothing, or what it writes is a sum over nothing: zeros, and nothing added to
+// what it updates.
 bool computes_nothing(const Op& op, DescSpan ins, DescSpan outs);
 
 }  // namespace vitrail

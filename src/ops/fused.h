@@ -11,7 +11,7 @@ namespace vitrail {
 
 class FusedOp : public Op {
  public:
-  // What a member reads: an input of the node, which a plain number means, or what an earlier member makes.
+  // A member reads this: an input of the node, which a plain number means, or what an earlier member makes.
   class Source {
    public:
     constexpr Source(int input) : index_(input) {}
@@ -76,7 +76,7 @@ constexpr FusedOp::Source made_by(int member);
 // Returns the inputs that a member reads which reads nothing else, such as the first.
 std::vector<int> inputs_of(const FusedOp::Member& member);
 
-// Whether an op is the fusion of these classes in order: fuses<SumRowsOp, AccumulateOp>(op).
+// Returns whether an op is the fusion of these classes in order: fuses<SumRowsOp, AccumulateOp>(op).
 template <typename... Ops>
 bool fuses(const Op& op) {
   const auto* fused = dynamic_cast<const FusedOp*>(&op);
@@ -85,7 +85,7 @@ bool fuses(const Op& op) {
   return (is<Ops>(*fused->members()[at++].op) && ...);
 }
 
-// Whether an op is class-token attention fused with the qkv linear it reads.
+// Returns whether an op is class-token attention fused with the qkv linear it reads.
 bool is_first_attention(const Op& op);
 
 }  // namespace vitrail

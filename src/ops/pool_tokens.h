@@ -7,7 +7,7 @@
 
 namespace vitrail {
 
-// What the six ops share: the number of one token and, but for the mean, no arithmetic.
+// Holds what the six ops share: the number of one token and, but for the mean, no arithmetic.
 class TokenOp : public Op {
  public:
   double flops(DescSpan, DescSpan) const override { return 0; }
@@ -22,7 +22,7 @@ class TokenOp : public Op {
   int64_t token_;
 };
 
-// Which tokens of a range [first, end) of the whole value lie in a part, counted from the part's start.
+// Says which tokens of a range [first, end) of the whole value lie in a part, counted from the part's start.
 struct HeldTokens {
   int64_t first = 0, count = 0;
 };

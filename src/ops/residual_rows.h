@@ -1,7 +1,7 @@
-// What follows an exchange in a block, as one pass over rows: a bias, a scale, the residual and the layernorm
-// of the sum. Which of bias, scale and norm are there is the op's own. Inputs x [... D], bias [D], scale [D],
-// residual [... D], norm weight [D], norm bias [D], without what is not there; outputs the sum and its norm.
-// The fuse pass alone makes it, for backends that have a kernel.
+// Computes what follows an exchange in a block, as one pass over rows: a bias, a scale, the residual and the
+// layernorm of the sum. Which of bias, scale and norm are there is the op's own. Inputs x [... D], bias [D],
+// scale [D], residual [... D], norm weight [D], norm bias [D], without what is not there; outputs the sum and
+// its norm. The fuse pass alone makes it, for backends that have a kernel.
 #pragma once
 
 #include "graph/op.h"
@@ -26,7 +26,7 @@ class ResidualRowsOp : public Op {
   int in_place_input() const override { return 0; }
 
   const Form& form() const { return form_; }
-  // Where an input stands; the bias and the scale only where they are there.
+  // Each returns where an input stands; those of bias and scale hold only where the op has them.
   size_t bias_at() const { return 1; }
   size_t scale_at() const { return form_.bias ? 2 : 1; }
   size_t residual_at() const { return scale_at() + (form_.scale ? 1 : 0); }

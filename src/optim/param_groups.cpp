@@ -24,7 +24,7 @@ std::string_view bare(std::string_view pattern) {
   return negated(pattern) ? pattern.substr(1) : pattern;
 }
 
-// Whether the last pattern that matches is a plain one, without negation.
+// Returns whether the last pattern that matches is a plain one, without negation.
 bool selected(const std::string& name, const Patterns& patterns) {
   for (auto p = patterns.rbegin(); p != patterns.rend(); ++p)
     if (matches_pattern(name, bare(*p))) return !negated(*p);
@@ -52,7 +52,7 @@ bool is_vector(const NamedParam& param) {
   return param.desc.shape.rank() <= 1 || param.name.ends_with(".bias");
 }
 
-// Whether a pattern of everything comes last: nothing behind it trains again, whatever the model's names are.
+// Returns whether a pattern of everything comes last: then nothing trains again, whatever names a model has.
 bool freezes_all(const Patterns& freeze) {
   bool all = false;
   for (const std::string& pattern : freeze)

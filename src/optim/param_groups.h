@@ -1,5 +1,5 @@
-// Which parameters a run trains, with which learning rate and weight decay: from names and ranks to lr_scale
-// and decay, by timm's rules. Knows the canonical names' first parts, not the model.
+// Decides which parameters a run trains, with which learning rate and weight decay: from names and ranks to
+// lr_scale and decay, by timm's rules. Knows the canonical names' first parts, not the model.
 #pragma once
 
 #include "optim/optimizer.h"

@@ -1,5 +1,5 @@
-// How a value lies on the ranks of a mesh, axis by axis: whole on each, a part of one dim on each, or a
-// partial sum on each, the value being the sum of them.
+// Describes how a value lies on the ranks of a mesh, axis by axis: whole on each, a part of one dim on each,
+// or a partial sum on each, the value being the sum of them.
 #pragma once
 
 #include <array>

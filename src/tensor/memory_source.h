@@ -9,7 +9,7 @@
 
 namespace vitrail {
 
-// What memory is allocated for; the rows of every memory table.
+// Says what memory is allocated for; these are the rows of every memory table.
 enum class Category : uint8_t {
   kParameters,
   kGradients,

@@ -1,6 +1,6 @@
-// How the ranks of a run share its work, as plain data: the sizes of the mesh's axes and this rank's place
-// among them. Ranks are numbered with tp innermost, then sp, dp and pp, so that neighbours hold parts of one
-// model, and the ranks of a stage follow each other.
+// Describes how the ranks of a run share its work, as plain data: the sizes of the mesh's axes and this
+// rank's place among them. Ranks are numbered with tp innermost, then sp, dp and pp, so that neighbours hold
+// parts of one model, and the ranks of a stage follow each other.
 #pragma once
 
 #include <algorithm>

@@ -1,5 +1,5 @@
-// What every update op shares: the per-step numbers written by step_control, and how weight decay enters an
-// update. An update rule is stated once, here, for the op and for its kernels. Knows no optimizer.
+// Defines what every update op shares: the per-step numbers written by step_control, and how weight decay
+// enters an update. An update rule is stated once, here, for the op and for its kernels. Knows no optimizer.
 #pragma once
 
 #include "base/enum_names.h"
@@ -10,7 +10,7 @@ namespace vitrail {
 // The "hyper" input, f64 [Z4], filled before each update.
 enum HyperSlot { kHyperLr, kHyperDecay, kHyperEma, kHyperSpare, kHyperCount };
 
-// What step_control passes to every update, f64 [Z6].
+// Holds what step_control passes to every update, f64 [Z6].
 struct StepValues {
   double skip = 0;         // 1: nothing may change but the gradient sums, which become zero
   double grad_factor = 1;  // gradient = sum times this: clipping and the loss scale
