@@ -115,13 +115,13 @@ class Distributor {
     }
   }
 
-  // Whether a node makes tokens of none: of the stream it makes this rank's part.
+  // Returns whether a node makes the stream's tokens of none; it then makes this rank's part of them.
   bool makes_stream(const Node& node, Axis axis) const {
     const auto* op = dynamic_cast<const MadeTokensOp*>(node.op.get());
     return op && op->tokens().name == stream_dim(axis);
   }
 
-  // Whether a partial sum among the inputs may stay one.
+  // Returns whether a partial sum among the inputs may stay one.
   bool passes_partial(const Node& node, Axis axis, const std::vector<ValueId>& ins) const {
     const DimsRule rule = node.op->dims();
     size_t partial = 0, which = 0;

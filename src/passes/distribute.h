@@ -12,8 +12,8 @@
 
 namespace vitrail {
 
-// Where the ranks of an axis cut a dim: part r is [cuts[r], cuts[r + 1]). It holds for every value whose dim
-// has cuts.back() elements; others are cut in equal parts.
+// Says where the ranks of an axis cut a dim: part r is [cuts[r], cuts[r + 1]). It holds for every value whose
+// dim has cuts.back() elements; others are cut in equal parts.
 struct CutTable {
   Axis axis;
   char dim;

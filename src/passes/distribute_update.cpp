@@ -41,7 +41,7 @@ class UpdateDistributor {
     (moves_.empty() ? result_.nodes : moves_).push_back(node);
   }
 
-  // Whether the ranks along dp own other elements each.
+  // Returns whether each of the ranks along dp owns elements of its own.
   bool in_pieces() const { return zero_.active() && zero_.shared(); }
 
   // The axes along which ranks hold parts of a parameter.
@@ -176,7 +176,7 @@ class UpdateDistributor {
     return stages ? axes.with(Axis::kPipeline) : axes;
   }
 
-  // What this rank adds to the squares: of parameters that all ranks of tp have, the first of them adds it.
+  // Returns what this rank adds to the squares; the first of tp adds those of parameters that all of tp have.
   std::vector<ValueId> own_squares(const Node& node, AxisSet axes) const {
     const bool counts_all = !axes.has(Axis::kTensor) || how_.mesh.coordinate(Axis::kTensor) == 0;
     const auto is_empty = [&](ValueId sum) { return result_.values[sum].desc.elems() == 0; };

@@ -52,9 +52,9 @@ class ZeroPlan {
 
   bool active() const { return options_.stage > 0; }
   int stage() const { return options_.stage; }
-  // Whether there are several ranks; else the one owns all of every group, which matters on the host alone.
+  // Returns whether there are several ranks; one owns every group whole, which matters on the host alone.
   bool shared() const { return ranks_ > 1; }
-  // Whether a rank keeps the gradient sums of its own piece alone.
+  // Returns whether a rank keeps the gradient sums of its own piece alone.
   bool shares_gradients() const { return stage() >= 2 && !options_.whole_sums && shared(); }
   bool on_host() const { return options_.on_host; }
   const std::vector<FlatGroup>& groups() const { return groups_; }

@@ -131,7 +131,7 @@ class Fuser {
     groups_[at] = std::move(group);
   }
 
-  // Whether class-token attention can fuse the qkv linear it reads, with its layernorm and bias.
+  // Returns whether class-token attention can fuse the qkv linear it reads, with its layernorm and bias.
   bool takes_gemm(int attention, const Group& group, int chained) const {
     if (!options_.first_attention || attention < 0 || chained >= 0) return false;
     const auto* op = dynamic_cast<const AttentionOp*>(program_.nodes[attention].op.get());

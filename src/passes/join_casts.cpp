@@ -64,8 +64,8 @@ class CastJoiner {
     return true;
   }
 
-  // Whether casts alone read a value. A program has one 16-bit type, so they all make the same; there are
-  // several where recompute has cloned one.
+  // Returns whether casts alone read a value. A program has one 16-bit type, so they all make the same; there
+  // are several where recompute has cloned one.
   bool only_cast(ValueId id) const { return other_uses_[id] == 0; }
 
   Program program_;

@@ -7,7 +7,7 @@ namespace vitrail {
 
 namespace {
 
-// Whether a node reads or writes a persistent value, or the container it lies in.
+// Returns whether a node reads or writes a persistent value, or the container it lies in.
 bool touches(const Node& node, const Program& program, ValueId id) {
   const Value& value = program.values[id];
   for (const std::vector<ValueId>* ids : {&node.ins, &node.outs})

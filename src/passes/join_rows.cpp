@@ -53,7 +53,7 @@ class RowJoiner {
     return maker >= 0 && as_collective(*node(maker).op) && is_f32(id);
   }
 
-  // Whether a node adds or multiplies a vector [D] with the rows of `flowing`.
+  // Returns whether a node adds or multiplies a vector [D] with the rows of `flowing`.
   bool takes_vector(int i, ValueId flowing) const {
     const Shape& rows = program_.values[flowing].desc.shape;
     const Node& n = node(i);

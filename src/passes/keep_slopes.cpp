@@ -65,7 +65,7 @@ class SlopeKeeper {
     return std::make_shared<GeluSlopeGradOp>(static_cast<const GeluGradOp&>(*grad.op).row_sums());
   }
 
-  // Whether one kernel computes a linear with its bias, the gelu and the slope.
+  // Returns whether one kernel computes a linear with its bias, the gelu and the slope.
   bool makes_both(const Node& bias, const Node& gelu) const {
     const int maker = is<BiasOp>(*bias.op) ? producer_[bias.ins[0]] : -1;
     if (maker < 0 || !is<LinearOp>(*program_.nodes[maker].op)) return false;
@@ -74,7 +74,7 @@ class SlopeKeeper {
     return has_kernel_(fused, program_.descs({linear.ins[0], linear.ins[1], bias.ins[1]}));
   }
 
-  // Whether one kernel computes the GEMM's gradient and multiplies it by the slope.
+  // Returns whether one kernel computes the GEMM's gradient and multiplies it by the slope.
   bool multiplies(const Node& dx, const Node& grad) const {
     if (!is<LinearDxOp>(*dx.op)) return false;
     const FusedOp fused({{dx.op, {0, 1}}, {with_slope(grad), {2, made_by(0)}}});

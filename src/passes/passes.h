@@ -55,7 +55,7 @@ Program recompute(Program program, const RecomputeOptions& options);
 // added: the sum costs no pass over memory of its own. Runs after recompute, before fuse.
 Program join_residuals(Program program);
 
-// Whether the backend has a kernel for such a node on the device that is planned for.
+// Returns whether the backend has a kernel for such a node on the device that is planned for.
 using KernelRule = std::function<bool(const Op& op, DescSpan ins)>;
 
 // Lets the node that makes a layernorm's or gelu's gradient, or attention's where `has_kernel` knows one for
@@ -102,8 +102,8 @@ void check_exchanges(const Program& program);
 // steps of every parameter, or the small additions to gradient sums, become one launch. For backends that
 // have such kernels.
 
-// Where a group stands among the nodes. First: what its members read must be there already, as in updates.
-// Last: nothing may read what they write, as with gradient sums.
+// Says where a group stands among the nodes. First: what its members read must be there already, as in
+// updates. Last: nothing may read what they write, as with gradient sums.
 enum class GroupAt { kFirst, kLast };
 
 // Says whether something holds for ops of a kind.

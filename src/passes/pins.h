@@ -9,7 +9,7 @@
 
 namespace vitrail {
 
-// What a pin holds in place.
+// Says what a pin holds in place.
 enum class PinOn : uint8_t {
   kValues,      // inputs and kept values
   kInputs,      // inputs alone

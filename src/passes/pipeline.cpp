@@ -59,7 +59,7 @@ Program lowered(PreciseProgram& precise, const Rewrites& r) {
   return r.offload ? read_copies(std::move(precise.program), precise.copies) : std::move(precise.program);
 }
 
-// Whether parameters and their gradients lie in flat groups: ranks exchange these, and the host holds them.
+// Returns whether parameters and their gradients lie in flat groups, which ranks exchange or the host holds.
 bool in_groups(const Rewrites& r) {
   return r.distribution.active() || r.parameters_on_host;
 }

@@ -42,7 +42,7 @@ Turns halves_of(const PipelineShape& s, int stage, bool backward) {
   return turns;
 }
 
-// How many forward halves a stage makes before its first backward half.
+// Returns how many forward halves a stage makes before its first backward half.
 int64_t warm_up(const PipelineShape& s, int stage) {
   const int64_t all = s.micros * s.chunks;
   if (s.schedule == PipelineSchedule::kGpipe) return all;

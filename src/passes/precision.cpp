@@ -54,8 +54,8 @@ class Lowering {
     if (joins_stream(node)) now_[node.outs[0]] = in_type(node.outs[0], options_.residual, &node);
   }
 
-  // Whether the residual stream begins here, after the positions. Every add keeps the wider type from there
-  // on.
+  // Returns whether the residual stream begins here, after the positions. Every add keeps the wider type from
+  // there on.
   static bool joins_stream(const Node& node) {
     return node.part == ModelPart::kTokens && node.phase == Phase::kForward &&
            is<BiasOp, ConcatTokensOp>(*node.op);

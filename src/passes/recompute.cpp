@@ -85,7 +85,7 @@ class Recomputer {
     }
   }
 
-  // Whether the backward pass reads node i's result, directly or through later nodes of the segment.
+  // Returns whether the backward pass reads node i's result, directly or through later nodes of the segment.
   bool is_needed(size_t i) {
     if (needed_.empty()) find_needed();
     return needed_[i];
@@ -154,12 +154,12 @@ class CheapRecomputer {
   }
 
  private:
-  // Whether the node casts what is computed again: a norm of an f32 stream for a GEMM of 16 bits.
+  // Returns whether the node casts what is computed again: a norm of an f32 stream for a GEMM of 16 bits.
   bool casts_again(const Node& node) const {
     return node.phase == Phase::kForward && is<CastOp>(*node.op) && maker_[node.ins[0]] >= 0;
   }
 
-  // Whether everything that the node reads is there in the backward half: kept, or computed again too.
+  // Returns whether all that the node reads is there in the backward half: kept, or computed again too.
   bool keeps_inputs(const Node& node, const std::vector<bool>& read_back) const {
     return std::all_of(node.ins.begin(), node.ins.end(), [&](ValueId in) {
       return source_.values[in].kind != ValueKind::kComputed || read_back[in] || maker_[in] >= 0;

@@ -6,7 +6,7 @@ namespace vitrail {
 
 namespace {
 
-// Whether the parts of a dim lie one after another: nothing but dims of one comes before it.
+// Returns whether the parts of a dim lie one after another: nothing but dims of one comes before it.
 bool is_outermost(const Shape& shape, char dim) {
   for (const Dim& before : shape) {
     if (before.name == dim) return true;

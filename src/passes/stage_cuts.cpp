@@ -1,4 +1,4 @@
-// Where a pipeline cuts a model: by the cost of its blocks, or as it is told.
+// Decides where a pipeline cuts a model: by the cost of its blocks, or as it is told.
 #include <algorithm>
 #include <limits>
 

@@ -33,8 +33,8 @@ struct Neighbour {
   double above = 0;                 // the logarithm of its time over its roofline's estimate
 };
 
-// Where a node lies among others, logarithmic. Attention is computed by image and head, so that beside its
-// tokens their number counts: with few of them threads and multiprocessors stay idle.
+// Returns where a node lies among others, in logarithms. Attention is computed by image and head, so that
+// beside its tokens their number counts: with few of them threads and multiprocessors stay idle.
 std::array<double, kSizes> place_of(const NodeSize& size, bool is_attention) {
   std::array<double, kSizes> logs{};
   const auto numbers = size.tied();
@@ -94,7 +94,7 @@ double between(const std::vector<Neighbour>& near) {
   return std::clamp(fitted(near), least->above - kBeyond, most->above + kBeyond);
 }
 
-// Whether a kind is attention or one of its gradients.
+// Returns whether a kind is attention or one of its gradients.
 bool attends(std::string_view kind) {
   constexpr std::string_view kKinds[] = {AttentionOp::kKind,     AttentionProbsOp::kKind,
                                          AttentionGradOp::kKind, AttentionBiasGradOp::kKind,
@@ -117,7 +117,7 @@ double seconds_among(const std::vector<const CostCurve*>& curves, const NodeSize
   return estimate(size, curves.front()->type, roofline) * std::exp(between(near));
 }
 
-// How alike two curves must be to stand for each other, the strictest first.
+// Says how alike two curves must be to stand for each other, the strictest first.
 using Alike = bool (*)(const CostCurve& a, const CostCurve& b);
 constexpr Alike kAlike[] = {
     [](const CostCurve& a, const CostCurve& b) { return a.kind == b.kind && a.kernel == b.kernel; },

@@ -1,6 +1,6 @@
-// What nodes cost on a device, as measured there: seconds of nodes of known sizes, by operation, kernel, type
-// and threads, and the cost of any other node between them. Plain data and arithmetic; knows no program and
-// measures nothing.
+// Holds what nodes cost on a device, as measured there: seconds of nodes of known sizes, by operation,
+// kernel, type and threads, and the cost of any other node between them. It is plain data and arithmetic,
+// knows no program and measures nothing.
 #pragma once
 
 #include <array>

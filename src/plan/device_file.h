@@ -64,7 +64,7 @@ struct GpuSpec {
 };
 
 struct DeviceFile {
-  // What the vendor's data sheet says of a GPU.
+  // Holds what the vendor's data sheet says of a GPU.
   struct Sheet {
     std::string url;  // where it says so
     std::map<std::string, double> tflops;
@@ -91,8 +91,8 @@ struct DeviceFile {
   DeviceInfo info(int threads) const;  // 0: all cores; for planning alone
   // Throws Error(kUsage) where the file has no figures for these settings of a processor.
   void require_measured(int threads, const std::string& wanted_isa) const;
-  // Why the file does not describe a device of its name, with the processor's cores that this process may
-  // use; empty: it does.
+  // Returns why the file does not describe a device of its name, with the processor's cores that this process
+  // may use; empty: it does.
   std::string mismatch(const DeviceInfo& device, int cores_here) const;
   bool is_measured() const { return !like; }
   uint64_t available_bytes() const { return memory_bytes - foreign_bytes; }

@@ -11,7 +11,7 @@
 
 namespace vitrail {
 
-// What the name of a device says, "cuda:1": the second of those of the backend "cuda".
+// Holds what the name of a device says, "cuda:1": the second of those of the backend "cuda".
 struct NamedDevice {
   std::string backend;       // whose devices are called so
   int ordinal = 0;           // which of several
@@ -20,7 +20,7 @@ struct NamedDevice {
 };
 // Any other name throws Error(kUsage), which names `option`.
 NamedDevice named_device(const std::string& device, const char* option = "device");
-// Whether devices are named after this backend; one that has none runs on the processor.
+// Returns whether devices are named after this backend; one that has none runs on the processor.
 bool names_devices(const std::string& backend);
 
 // Returns the device of that name; a processor with so many threads (0: one per core) and the best
@@ -52,7 +52,7 @@ int gpu_of(const HostRank& rank, int gpus);
 // `device` gives none. Throws Error(kDevice) when there is none left for it.
 DeviceInfo device_of_rank(const std::string& backend, std::string device, int threads, const std::string& isa,
                           const HostRank& rank);
-// Whether this backend is the yardstick of the others.
+// Returns whether this backend is the yardstick of the others.
 bool is_reference(const std::string& backend);
 // Returns the number of processor threads that `threads` means; 0: one per core.
 int processor_threads(int threads, const std::string& isa);

@@ -1,5 +1,5 @@
-// Which kernel runs each node of a Program on a device, why faster ones declined, and the scratch it needs.
-// The choice depends on descriptions alone, so it works for a device this machine lacks.
+// Chooses which kernel runs each node of a Program on a device; says why faster ones declined, and what
+// scratch it needs. The choice depends on descriptions alone, so it works for a device this machine lacks.
 #pragma once
 
 #include <functional>

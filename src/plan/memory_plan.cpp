@@ -90,7 +90,7 @@ class Planner {
     return same_size ? block_of_[id] : -1;
   }
 
-  // Whether other values lie in the same block as parts of it.
+  // Returns whether other values lie in the same block as parts of it.
   bool is_shared(ValueId id) const { return block_of_[id] >= 0 && blocks_[block_of_[id]].shared; }
 
   // Gives a view its place inside the block of its source.

@@ -1,6 +1,6 @@
-// Where every value of a Program lies: the persistent arenas (parameters and what training keeps beside them)
-// and one transient arena (inputs, activations, outputs, scratch), from lifetimes. The executor allocates
-// exactly these bytes, so what is predicted is what is used.
+// Decides where every value of a Program lies: the persistent arenas (parameters and what training keeps
+// beside them) and one transient arena (inputs, activations, outputs, scratch), from lifetimes. The executor
+// allocates exactly these bytes, so what is predicted is what is used.
 #pragma once
 
 #include <array>

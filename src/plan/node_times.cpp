@@ -90,7 +90,7 @@ std::optional<double> curve_seconds(const ExecutionPlan& plan, size_t node, cons
                                [&](int threads) { return device.roofline(threads); });
 }
 
-// What a run takes beside its nodes; 0 where nobody measured it.
+// Returns what a run takes beside its nodes; 0 where nobody measured it.
 double seconds_beside(const ExecutionPlan& plan, const DeviceFile& device) {
   const NodeSize size = size_of_run(plan);
   if (!plan.device.shares_host_memory || size.bytes == 0) return 0;

@@ -18,7 +18,7 @@ std::vector<double> node_seconds(const ExecutionPlan& plan, const DeviceFile& de
 // Returns their sum: one run of the program on one rank.
 double run_seconds(const ExecutionPlan& plan, const DeviceFile& device);
 
-// Whether GEMMs of that type were measured there, or on the device it is like.
+// Returns whether GEMMs of that type were measured there, or on the device it is like.
 bool is_timed(const DeviceFile& device, const std::string& type);
 // Says on what the times of a program with such GEMMs stand: "by what nodes took on NVIDIA H200".
 std::string basis_text(const DeviceFile& device, const std::string& type);
@@ -31,8 +31,8 @@ std::string kernel_name(const NodeChoice& choice);
 CostCurve curve_of(const ExecutionPlan& plan, size_t node);
 NodeSize size_of(const ExecutionPlan& plan, size_t node);
 
-// What a run on a processor takes beside its nodes, the copy of its images above all, as a curve of its own;
-// its size is that of the images and the number of nodes. Bytes are 0 for a program that takes no images.
+// Returns an empty curve for what a run on a processor takes beside its nodes, the copy of its images above
+// all; its size is that of the images and the number of nodes. Bytes are 0 for a program without images.
 CostCurve curve_of_run(const ExecutionPlan& plan);
 NodeSize size_of_run(const ExecutionPlan& plan);
 

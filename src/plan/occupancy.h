@@ -1,6 +1,6 @@
-// Which bytes of an arena are taken during which moments, and the lowest that are free for a span of moments.
-// It is a segment tree over the moments: blocks that lie side by side for as long as a branch lasts are one
-// range, so that queries do not slow down with the number of blocks.
+// Says which bytes of an arena are taken during which moments, and the lowest that are free for a span of
+// moments. It is a segment tree over the moments: blocks that lie side by side for as long as a branch lasts
+// are one range, so that queries do not slow down with the number of blocks.
 #pragma once
 
 #include <cstddef>

@@ -1,6 +1,6 @@
-// Where the values that persist from run to run lie: one arena per category, each value at a fixed offset
-// under its name; two more sets of arenas are of the host, for what a device with memory of its own leaves
-// there. Programs of one step, and plans for several batch sizes, share one layout and so one memory.
+// Says where the values that persist from run to run lie: one arena per category, each value at a fixed
+// offset under its name; two more sets of arenas are of the host, for what a device with memory of its own
+// leaves there. Programs of one step, and plans for several batch sizes, share one layout and so one memory.
 #pragma once
 
 #include <array>

@@ -22,7 +22,7 @@ struct PlanTarget {
 // or `threads` were not measured.
 PlanTarget file_target(DeviceFile file, int threads, const std::string& isa);
 
-// How a plan's target was asked for: by a file, or as a device of this machine.
+// Says how a plan's target was asked for: by a file, or as a device of this machine.
 struct TargetRequest {
   std::optional<std::string> file = {};  // its path, or its name in `places`; nothing: `device`
   std::vector<std::filesystem::path> places = {};

@@ -1,4 +1,4 @@
-// What the three runners of collectives share, and how each is made. Private to the runtime.
+// Declares what the three runners of collectives share, and how each is made. It is private to the runtime.
 #pragma once
 
 #include "base/timing.h"
@@ -16,8 +16,8 @@ MovedBytes bytes_of(const Collective& collective, int rank);
 // The bytes that a rank sends.
 double sent_bytes(const PlacedCollective& placed, int ranks);
 
-// How long a device's work stood still for a collective, by times on its stream. Runs that were not over when
-// the next began count like those that were.
+// Measures how long a device's work stood still for a collective, by times on its stream. Runs that were not
+// over when the next began count like those that were.
 class Stall {
  public:
   explicit Stall(Device& device)

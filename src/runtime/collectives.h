@@ -13,8 +13,8 @@
 
 namespace vitrail {
 
-// What collectives took of a rank's time, summed over runs. Where the ranks' own cores move the bytes, time
-// within a poll counts as exposed; where a device computes, exposed is how long its work stood still for
+// Holds what collectives took of a rank's time, summed over runs. Where the ranks' own cores move the bytes,
+// time within a poll counts as exposed; where a device computes, exposed is how long its work stood still for
 // them.
 struct CollectiveTimes {
   struct Kind {
@@ -55,7 +55,7 @@ class CollectiveRunner {
   // Around every run of the program; in the first one nothing else may happen while devices meet.
   virtual void begin_run(bool /*first*/) {}
   virtual void end_run() {}
-  // Whether a device can record such collectives with the program; else the pieces between them are recorded.
+  // Returns whether a device can record such collectives with the program; else it records what lies between.
   virtual bool records() const { return false; }
   // The page-locked memory that it has allocated.
   virtual size_t host_bytes() const { return 0; }

@@ -139,8 +139,8 @@ void Executor::begin_turn(const Node& node) {
   on_turn_(turn, inputs);
 }
 
-// What no kernel runs: turns, uploads and collectives. The memory of a collective is that of its first input
-// and output.
+// Runs what no kernel runs: turns, uploads and collectives. The memory of a collective is that of its first
+// input and output.
 void Executor::run_beside(size_t index) {
   const Node& node = plan_.program.nodes[index];
   if (is<TurnOp>(*node.op)) return begin_turn(node);

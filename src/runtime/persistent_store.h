@@ -35,7 +35,7 @@ class PersistentStore {
   size_t host_bytes() const { return bytes(Home::kHost) + bytes(Home::kLocked); }
   RankContext& rank() const { return rank_; }
 
-  // Whether the host reads and writes a value through its address.
+  // Returns whether the host reads and writes a value through its address.
   bool is_at_hand(const PersistentValue& value) const {
     return value.on_host() || rank_.hardware->shares_host_memory();
   }

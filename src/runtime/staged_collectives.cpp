@@ -7,7 +7,7 @@ namespace vitrail {
 
 namespace {
 
-// What one collective needs of page-locked memory. An all-reduce is summed where it arrives.
+// Returns what one collective needs of page-locked memory. An all-reduce is summed where it arrives.
 size_t held_bytes(const Collective& c, const MovedBytes& moved) {
   return c.kind == Collective::Kind::kAllReduce ? moved.in : moved.in + moved.out;
 }

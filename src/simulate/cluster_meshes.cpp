@@ -1,4 +1,4 @@
-// Which meshes a cluster is asked about, and the settings that ask.
+// Finds which meshes a cluster is asked about, and the settings that ask.
 #include "simulate/cluster_plan.h"
 
 namespace vitrail {

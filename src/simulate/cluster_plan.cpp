@@ -15,7 +15,7 @@ namespace vitrail {
 
 namespace {
 
-// What is planned, with everything that it needs.
+// Holds what is planned, with everything that it needs.
 struct ClusterQuestion : ClusterRun {
   Network network;
   int64_t nodes = 1, devices = 1;  // devices of a node
@@ -160,8 +160,8 @@ class Planner {
     return row;
   }
 
-  // What efficiency is against: one number for all meshes of a batch, with the micro-batches that fit; of the
-  // only mesh, with micro-batches as large as its own.
+  // Returns what efficiency is against: one number for all meshes of a batch, with the micro-batches that
+  // fit; of the only mesh, with micro-batches as large as its own.
   double share_seconds(const ClusterRow& row) {
     if (q_.every_mesh && shared_micro_batch_ == 0)
       shared_micro_batch_ = one_device_.share_micro_batch(row.batch, q_.world());

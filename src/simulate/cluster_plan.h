@@ -70,7 +70,7 @@ struct ClusterRow {
   bool runs() const { return refused.empty() && fits; }
 };
 
-// What failures make of the advised mesh.
+// Says what failures make of the advised mesh.
 struct ClusterFailures {
   FailureModel model;
   double saved_every_s = 0;  // by train.save_minutes

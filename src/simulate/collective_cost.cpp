@@ -25,7 +25,7 @@ double bandwidth(const std::vector<Tier>& tiers, const GroupPlace& group, size_t
   return tiers[tier].bandwidth / (tiers[tier].topology == Topology::kBus ? senders * units : senders);
 }
 
-// How many groups leave a unit below the tier at the same moment.
+// Returns how many groups leave a unit below the tier at the same moment.
 double groups_below(const std::vector<Tier>& tiers, const GroupPlace& group, size_t tier) {
   return std::max(1.0, as_double(devices_below(tiers, group, tier)) / as_double(group.below(tier)));
 }

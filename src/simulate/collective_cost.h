@@ -1,6 +1,6 @@
-// What a collective costs on a network: where its ranks lie, and the time of each algorithm by latency and
-// bandwidth, tier by tier, with what other groups of ranks send at the same moment. Closed forms alone, so
-// that the number of ranks costs nothing. Knows no program.
+// Computes what a collective costs on a network: where its ranks lie, and the time of each algorithm by
+// latency and bandwidth, tier by tier, with what other groups of ranks send at the same moment. It has closed
+// forms alone, so that the number of ranks costs nothing. Knows no program.
 #pragma once
 
 #include <cstdint>

@@ -22,8 +22,8 @@ double young_interval(const FailureModel& model);
 double daly_interval(const FailureModel& model);
 double best_interval(const FailureModel& model);
 
-// Whether the best interval leaves a share that counts, 0.05 % or more: else failures come before a segment
-// and its checkpoint end.
+// Returns whether the best interval leaves a share that counts, 0.05 % or more: else failures come before a
+// segment and its checkpoint end.
 bool makes_progress(const FailureModel& model);
 
 // The three of them, and the job's own where it has one (not 0).

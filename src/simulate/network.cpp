@@ -198,7 +198,7 @@ void add_tiers(const NetworkLevel& level, int64_t below, int64_t children, std::
   if (plain || leaf == 0 || leaf >= children) return tiers.push_back(tier);
   tier.capacity = below * leaf;
   tiers.push_back(tier);
-  // What goes up from a unit: as much as one child has in a tree, as all its children in a fat tree, where
+  // As much goes up from a unit as one child has in a tree, and as all its children have in a fat tree, where
   // one tier of spines joins all leaves.
   const bool tree = level.topology == Topology::kTree;
   if (!tree) tier.bandwidth *= static_cast<double>(leaf) / level.oversubscription;

@@ -78,8 +78,8 @@ constexpr Rule kRules[] = {{LinearOp::kKind, of_linear},
                            {AccumulateOp::kKind, of_sum},
                            {ScaleOp::kKind, of_scale}};
 
-// Whether an op is a GEMM of rounded factors. The reference rounds them alike; a factor that falls to the
-// other side of a rounding boundary moves a sum by a whole step of one term.
+// Returns whether an op is a GEMM of rounded factors. The reference rounds them alike; a factor that falls to
+// the other side of a rounding boundary moves a sum by a whole step of one term.
 bool rounds_factors(const Op& op) {
   const auto* fused = dynamic_cast<const FusedOp*>(&op);
   if (!fused) return arithmetic_of(op) != Arithmetic::kExact;

@@ -1,6 +1,6 @@
-// How far a correct kernel's result may lie from the reference's: the roundings of a kernel are propagated
-// through the op element by element. Sums are kept in f32; the intermediate results rounded to 16 bits are
-// those the kernel declares (Rounding) and the result itself. It knows neither kernels nor devices.
+// Computes how far a correct kernel's result may lie from the reference's: the roundings of a kernel are
+// propagated through the op element by element. Sums are kept in f32; the intermediate results rounded to 16
+// bits are those the kernel declares (Rounding) and the result itself. It knows neither kernels nor devices.
 #pragma once
 
 #include <cmath>
@@ -39,7 +39,7 @@ struct Known {
   Noise noise = {};
 };
 
-// What the noise of a node depends on. `ins` are its inputs, whose types are in `descs`.
+// Holds what the noise of a node depends on. `ins` are its inputs, whose types are in `descs`.
 struct NoiseQuery {
   const Op& op;
   DescSpan descs;

@@ -106,7 +106,7 @@ struct Sums {
   Values sums, squares, errors;
 };
 
-// What the forward op kept for its gradient.
+// Holds what the forward op kept for its gradient.
 struct Kept {
   const Known &out, &log_sums;
 };
