@@ -57,13 +57,13 @@ class Stream {
   // Work enqueued from now on waits until the event's mark is reached. The host does not wait.
   virtual void wait(const Event& event) = 0;
   virtual void stamp(Timestamp&) {}
-  // What a library that enqueues work of its own takes for this stream (cudaStream_t on a GPU).
+  // Returns what a library that enqueues work of its own takes for this stream (cudaStream_t on a GPU).
   virtual void* handle() { return nullptr; }
 };
 
 class Device : public MemorySource {
  public:
-  // Whether the host can read and write the device's memory through its addresses.
+  // Returns whether the host can read and write the device's memory through its addresses.
   virtual bool shares_host_memory() const = 0;
   // The source of host memory from which uploads are fast (page-locked for a GPU). It must be destroyed
   // before the device is.
@@ -100,9 +100,9 @@ class Device : public MemorySource {
   // The bytes that the driver and its libraries took when the device was opened, which no arena holds.
   virtual size_t foreign_bytes() const { return 0; }
 
-  // Whether work can be recorded. Between start and end, what this thread launches on stream() is recorded
-  // and not run. The end returns null when another thread spoilt the recording (by loading a kernel or
-  // allocating); nothing has run then.
+  // Returns whether work can be recorded. Between start and end, what this thread launches on stream() is
+  // recorded and not run. The end returns null when another thread spoilt the recording (by loading a kernel
+  // or allocating); nothing has run then.
   virtual bool records() const { return false; }
   virtual void start_recording() {}
   virtual std::unique_ptr<Recording> end_recording() { return nullptr; }

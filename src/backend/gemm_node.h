@@ -33,7 +33,7 @@ GemmNode parse_gemm(const Op& op);
 // dims it shares with x.
 MatmulExtents gemm_extents(const GemmNode& p, const Shape& x, const Shape& w);
 
-// Why a node is not such a GEMM, whatever its types and wherever its weight comes from; empty: it is one.
+// Returns why a node is no such GEMM, whatever its types and its weight's origin; empty: it is one.
 std::string gemm_unsupported(const NodeView& node);
 
 }  // namespace vitrail

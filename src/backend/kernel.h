@@ -23,7 +23,7 @@ struct NodeView {
   DescSpan ins, outs;
 };
 
-// What a kernel runs on.
+// Holds what a kernel runs on.
 struct LaunchContext {
   ThreadPool& pool;
   const DeviceInfo& device;
@@ -50,7 +50,7 @@ struct Packing {
   size_t bytes = 0;
 };
 
-// What a kernel rounds to 16 bits in between, beside its results. It bounds the kernel's accuracy, which
+// Says what a kernel rounds to 16 bits in between, beside its results. It bounds the kernel's accuracy, which
 // --check ref and the op tests verify. Sums are f32 in every kernel.
 struct Rounding {
   bool gemm = false;      // the sums of a fused node's GEMM, before its epilogue

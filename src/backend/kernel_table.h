@@ -1,5 +1,5 @@
-// Which kernels are fastest for GEMMs of given sizes, as measured on one machine by `bench tune`. Plain data
-// that goes to the kernel choice with the device; knows no file and no processor.
+// Says which kernels are fastest for GEMMs of given sizes, as measured on one machine by `bench tune`. It is
+// plain data that goes to the kernel choice with the device; knows no file and no processor.
 #pragma once
 
 #include <cstdint>
@@ -15,7 +15,7 @@ struct TuneKey {
   std::string op;  // "linear"
   int64_t m = 0, n = 0, k = 0;
   int threads = 1;  // of a processor; 0: of a GPU
-  // What the device's kernels are compiled for: of a processor its IsaLevel, of a GPU DeviceInfo::compute.
+  // Says what the device's kernels are for: on a processor its IsaLevel, on a GPU DeviceInfo::compute.
   int level = 0;
 
   auto tied() const { return std::tie(op, level, threads, k, n, m); }

@@ -37,7 +37,7 @@ struct DevicePeaks {
   double gbps = 0;  // of copying, bytes read and bytes written both counted; 0 where it was not measured
 };
 
-// What a backend finds on this machine.
+// Holds what a backend finds on this machine.
 struct BackendReport {
   std::string problem;               // why it has no device here; empty: it has one
   std::vector<std::string> devices;  // a line of text each
@@ -46,12 +46,12 @@ struct BackendReport {
   std::string note;  // all that in one line
 };
 
-// What is said of a type that a backend does not compute in.
+// Holds what is said of a type that a backend does not compute in.
 struct UnsupportedType {
   std::string message, hint;
 };
 
-// What a table of tuned kernels holds for, and how one comes about.
+// Says what a table of tuned kernels holds for, and how one comes about.
 struct TunedTables {
   const char* key;  // the word under which a table names its device
   // The kernels of GEMMs of given sizes that are measured for it, with any instruction set and number of

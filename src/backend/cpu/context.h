@@ -1,5 +1,5 @@
-// What the CPU drivers run on: a thread pool, the vector functions of an instruction set, the kinds of
-// parallelism that are turned on, and scratch; and how a launch makes one.
+// Declares what the CPU drivers run on: a thread pool, the vector functions of an instruction set, the kinds
+// of parallelism that are turned on, and scratch; and how a launch makes one.
 #pragma once
 
 #include <cstddef>

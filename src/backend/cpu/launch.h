@@ -15,7 +15,7 @@ inline Activation activation_of(bool tanh_form) {
   return tanh_form ? Activation::kGeluTanh : Activation::kGeluErf;
 }
 
-// What is read from a node, once: its op and shapes. A launch reads addresses alone.
+// Reads what a launch needs of a node, once: its op and shapes. A launch reads addresses alone.
 using PrepareNode = Prepared (*)(const NodeView&, const DeviceInfo&);
 inline Kernel kernel(const char* name, PrepareNode prepare, Declines declines = declines_unless_f32) {
   return {.name = name, .declines = declines, .prepare = prepare};

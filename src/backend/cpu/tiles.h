@@ -1,4 +1,4 @@
-// How drivers cut GEMMs, rows and scratch into tasks and parts. Knows sizes alone.
+// Decides how drivers cut GEMMs, rows and scratch into tasks and parts. Knows sizes alone.
 #pragma once
 
 #include <algorithm>

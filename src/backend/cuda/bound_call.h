@@ -15,8 +15,8 @@ namespace vitrail::cuda {
 // The session behind Device::launch_handle(); its GPU becomes current in the calling thread.
 Session& session_of(void* stream);
 
-// Where an operand lies: so many bytes from the start of an input, an output or the scratch of the launch; or
-// from the scratch's first multiple of 256 bytes, which a plan of GEMMs counts from.
+// Says where an operand lies: so many bytes from the start of an input, an output or the scratch of the
+// launch; or from the scratch's first multiple of 256 bytes, which a plan of GEMMs counts from.
 struct Place {
   enum class In : uint8_t { kNothing, kInput, kOutput, kScratch, kAlignedScratch };
 

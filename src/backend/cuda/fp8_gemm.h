@@ -12,13 +12,13 @@ namespace vitrail::cuda {
 // then the scales, then the norms.
 inline constexpr std::string_view kFp8Packing = "fp8-rows";
 
-// Why a node is not a GEMM that can run in fp8, wherever its weight was rounded; empty: it is one.
+// Returns why a node is not a GEMM that can run in fp8, wherever its weight was rounded; empty: it is one.
 std::string fp8_unsupported(const NodeView& node, const DeviceInfo& device);
 std::string fp8_unsupported_on_gpu(const DeviceInfo& device);
 // The packed layout of the plan's weight, where the weight is read by rows.
 Packing fp8_packing_of(const GemmPlan& plan);
 
-// Where a matrix of codes lies; no norms where none are wanted.
+// Says where a matrix of codes lies; it has no norms where none are wanted.
 struct Fp8Places {
   Place codes, scales, norms = {};
 };

@@ -1,4 +1,4 @@
-// How a GEMM node is carried out: which matrices it multiplies, what cuBLASLt's epilogue does, what a
+// Plans how a GEMM node is carried out: which matrices it multiplies, what cuBLASLt's epilogue does, what a
 // separate pass does after it, and where everything lies in the scratch. It is decided from descriptions
 // alone, without a device.
 #pragma once
@@ -20,15 +20,15 @@ struct GemmPlan {
   bool a_transposed = false, b_transposed = false;
   int images = -1;  // a or b, where its patches are gathered first
   int64_t patch_rows = 0, patch_columns = 0;
-  // Whether zeros follow every patch, and in a copy of the weight every row, up to k elements; or up to n,
-  // which the result does not get.
+  // These say whether zeros follow every patch, and in a copy of the weight every row, up to k elements; or
+  // up to n, which the result does not get.
   bool pads_weight = false, cuts_result = false;
   int target = -1;  // the gradient sum that the result is added to; -1: the result is the node's output
 
   int bias = -1, scale = -1, residual = -1;
   int slope_at = -1;  // what act's slope is taken at; the slope itself where there is no act
-  // What the node makes beside its first output: what the gelu reads, or its slope there; or the sums of the
-  // output's columns.
+  // These say what the node makes beside its first output: what the gelu reads, or its slope there; or the
+  // sums of the output's columns.
   bool keeps = false, keeps_slope = false, sums = false;
   Activation act = Activation::kNone;
   DType gemm_type = DType::kF32;  // what the GEMM's sums are rounded to
@@ -57,7 +57,7 @@ Bound<FinishCall> finish_call(const NodeView& node, const GemmPlan& plan, const 
                               const Place& result);
 Bound<FinishCall> cast_call(const GemmPlan& plan, const Place& bias, const Place& cast);
 
-// What our own GEMMs for compute capability 9.0 share: why they have no such sizes or epilogue, and the call.
+// Our own GEMMs for compute capability 9.0 share these: why they lack the sizes or epilogue, and the call.
 std::string hopper_sizes_unsupported(const GemmPlan& plan);
 std::string hopper_epilogue_unsupported(const NodeView& node, const GemmPlan& plan);
 Bound<FusedGemmCall> fused_call(const NodeView& node, const GemmPlan& plan);

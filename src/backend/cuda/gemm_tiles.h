@@ -1,4 +1,4 @@
-// Which tiles a GEMM of few rows is cut into, by a model of a Hopper GPU.
+// Chooses which tiles a GEMM of few rows is cut into, by a model of a Hopper GPU.
 #pragma once
 
 #include <cstdint>

@@ -1,5 +1,5 @@
-// What the launch_*.cpp files share: they read a node, its op and descriptions, and write down the calls of
-// the plugin that a launch makes. The choice (declines) is defined beside each and uses no device.
+// Declares what the launch_*.cpp files share: they read a node, its op and descriptions, and write down the
+// calls of the plugin that a launch makes. The choice (declines) is defined beside each and uses no device.
 #pragma once
 
 #include "backend/cuda/bound_call.h"
@@ -30,7 +30,7 @@ Kernel cuda_kernel(const char* name, PrepareNode prepare, Declines declines = de
 // The key of a GEMM that cuBLASLt computes, in a table of kernels; nullopt for any other node.
 std::optional<TuneKey> gemm_key(const NodeView& node, const DeviceInfo& device);
 
-// Why a GPU has no GEMMs of this arithmetic, whatever their sizes; empty: it may have some.
+// Returns why a GPU has no GEMMs of this arithmetic, whatever their sizes; empty: it may have some.
 std::string unsupported_arithmetic(Arithmetic arithmetic, const DeviceInfo& device);
 
 // The GEMM kernels of launch_hopper.cpp and launch_hopper_small.cpp, two of gemm_kernels().

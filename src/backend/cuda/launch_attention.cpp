@@ -32,7 +32,7 @@ void bind_heads(Bound<Call>& call, HeadRows& rows, Place place, const AttentionS
   call.bind(rows.data, place);
 }
 
-// What a call and that of its gradient share; keys and values are in the input `keys`.
+// Returns what a call and that of its gradient share; keys and values are in the input `keys`.
 template <typename Call>
 Bound<Call> call_of(const NodeView& node, const AttentionGeometry& g, size_t keys) {
   Bound<Call> call;
@@ -159,8 +159,8 @@ std::string declines_grad(const NodeView& node, const DeviceInfo& device) {
   return declines_plain(node, device);
 }
 
-// Whether an operand is f32 whatever the others are: the logarithms of the softmax's sums, [B H N], or the
-// gradient of a bias, [T H E].
+// Returns whether an operand is f32 whatever the others are: the logarithms of the softmax's sums, [B H N],
+// or the gradient of a bias, [T H E].
 bool is_sums(const NodeView& node, const TensorDesc& desc) {
   if (desc.dtype != DType::kF32) return false;
   return is<AttentionBiasGradOp>(node.op)

@@ -14,8 +14,8 @@ namespace vitrail::cuda {
 
 namespace {
 
-// Why the packing of the inputs does not suit: exactly the named weights must be packed, or none of the
-// inputs.
+// Returns why the packing of the inputs does not suit: exactly the named weights must be packed, or none of
+// the inputs.
 std::string packing_unsupported(const NodeView& node, std::initializer_list<int> weights, bool packed) {
   for (size_t i = 0; i < node.ins.size(); ++i) {
     const bool wanted = packed && std::count(weights.begin(), weights.end(), static_cast<int>(i)) > 0;
@@ -52,7 +52,7 @@ Prepared prepare_fp8(const NodeView& node, const DeviceInfo&) {
 
 // ---- one GEMM by our own kernel, in training: its gelu is kept, or it ends in the gelu's slope ----
 
-// Why our own kernel does not multiply these matrices in fp8, whatever follows; empty: it does.
+// Returns why our own kernel does not multiply these matrices in fp8, whatever follows; empty: it does.
 std::string own_unsupported(const NodeView& node, const GemmPlan& plan) {
   if (node.ins[plan.a].dtype != DType::kBF16) return "reads bf16";
   if (plan.bias >= 0 && node.ins[plan.bias].dtype != DType::kBF16 && node.ins[plan.bias].dtype != DType::kF32)

@@ -21,7 +21,7 @@ std::string unsupported_rows(const NodeView& node, const GemmPlan& plan) {
   return {};
 }
 
-// Why the node is no GEMM of these operands, whatever it makes of the result.
+// Returns why the node is no GEMM of these operands, whatever it makes of the result.
 std::string unsupported_gemm(const NodeView& node, const DeviceInfo& device, Multiplier by) {
   if (std::string reason = declines_unless_plain(node, device); !reason.empty()) return reason;
   const GemmPlan plan = plan_gemm(node, by);

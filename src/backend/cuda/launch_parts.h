@@ -1,5 +1,5 @@
-// What the launches of copies, sums and updates share: nodes of one kind that were grouped into one go into
-// as few launches as hold them.
+// Defines what the launches of copies, sums and updates share: nodes of one kind that were grouped into one
+// go into as few launches as hold them.
 #pragma once
 
 #include "backend/cuda/launch.h"
@@ -38,7 +38,7 @@ inline std::string declines_any_double(const NodeView& node, const DeviceInfo&) 
   return declines_doubles(node.ins);
 }
 
-// What a part adds to a call: a segment, beside others of the same rule.
+// Holds what a part adds to a call: a segment, beside others of the same rule.
 template <typename Call>
 struct Share {
   decltype(Call::rule) rule = {};

@@ -112,8 +112,8 @@ Prepared prepare_dropout(const NodeView& node, const DeviceInfo&) {
   return prepared(&RowsApi::dropout, call);
 }
 
-// What a node sums over rows, from which inputs, and the input that it is added to; -1: it is written to the
-// output.
+// Says what a node sums over rows, from which inputs, and the input that it is added to; -1: it is written to
+// the output.
 struct RowSum {
   std::vector<int> ins;
   int target = -1;

@@ -8,7 +8,7 @@
 
 namespace vitrail::cuda {
 
-// Why there is no plugin or no driver; empty when CUDA can be used.
+// Returns why there is no plugin or no driver; empty when CUDA can be used.
 const std::string& why_unusable();
 // The plugin's table of functions; throws Error(kDevice) when CUDA cannot be used.
 const Api& api();

@@ -66,7 +66,7 @@ struct HeadGrads {
   const AttentionGeometry& g;
   const double *q, *kv, *dout;
   double *dq, *dkv;
-  // What the forward op kept: its output and the base-2 logarithms of its sums; null: computed again.
+  // The forward op kept its output and the base-2 logarithms of its sums; null: they are computed again.
   const double *out = nullptr, *log_sums = nullptr;
 
   void query(int64_t b, int64_t h, int64_t i, std::vector<double>& weights, std::vector<double>& dweights) {

@@ -19,7 +19,7 @@ float largest_of(const double* row, int64_t width) {
   return largest;
 }
 
-// What a row is divided by, and the inverse, which it is multiplied by.
+// Holds what a row is divided by, and the inverse, which it is multiplied by.
 struct Scale {
   float scale, inverse;
 };

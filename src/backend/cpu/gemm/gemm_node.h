@@ -6,7 +6,7 @@
 
 namespace vitrail::cpu {
 
-// Why a node is not a GEMM on f32 values, wherever its weight comes from; empty: it is one.
+// Returns why a node is not a GEMM on f32 values, wherever its weight comes from; empty: it is one.
 std::string unsupported(const NodeView& node);
 
 Epilogue epilogue_of(const KernelArgs& args, const GemmNode& p, int64_t n);

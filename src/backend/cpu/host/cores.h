@@ -6,8 +6,8 @@
 
 namespace vitrail::cpu {
 
-// How many cores the process may count on, one at least, where so many processes share those that it may run
-// on and so many, this one among them, a container's quota.
+// Returns how many cores the process may count on, one at least, where so many processes share those that it
+// may run on and so many, this one among them, a container's quota.
 int usable_cores(int sharing_cores = 1, int sharing_quota = 1);
 size_t physical_memory();  // bytes
 

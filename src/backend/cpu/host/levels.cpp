@@ -23,8 +23,8 @@ bool has_vnni() {
   return has_avx512() && __builtin_cpu_supports("avx512vnni") && __builtin_cpu_supports("avx512bf16");
 }
 
-// Whether the processor has AMX tiles with bf16 and int8 dot products, and the operating system saves tiles
-// (bits 17 and 18 of XCR0). __builtin_cpu_supports knows neither in older compilers.
+// Returns whether the processor has AMX tiles with bf16 and int8 dot products, and the operating system saves
+// tiles (bits 17 and 18 of XCR0). __builtin_cpu_supports knows neither in older compilers.
 bool processor_has_tiles() {
   constexpr unsigned kBf16 = 1u << 22, kTile = 1u << 24, kInt8 = 1u << 25, kOsxsave = 1u << 27;
   unsigned a = 0, b = 0, c = 0, d = 0;

@@ -1,5 +1,5 @@
-// Which instruction sets this processor and operating system can run, and the vector functions of each. Knows
-// nothing of ops.
+// Finds which instruction sets this processor and operating system can run, and the vector functions of each.
+// Knows nothing of ops.
 #pragma once
 
 #include <span>

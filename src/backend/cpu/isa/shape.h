@@ -1,6 +1,6 @@
-// What follows from the vector width of an instruction set: the size of the micro-kernel, the blocks of K,
-// and the parts of scratch. Numbers alone, also compiled without the instruction set (sizes.cpp), so that
-// memory can be planned for a processor other than this one.
+// Computes what follows from the vector width of an instruction set: the size of the micro-kernel, the blocks
+// of K, and the parts of scratch. They are numbers alone, compiled also without the instruction set
+// (sizes.cpp), so that memory can be planned for a processor other than this one.
 #pragma once
 
 #include <cstdint>

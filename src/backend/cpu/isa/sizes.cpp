@@ -1,5 +1,5 @@
-// How much memory the kernels of an instruction set need. Compiled without that instruction set: see
-// isa/shape.h.
+// Computes how much memory the kernels of an instruction set need. It is compiled without that instruction
+// set: see isa/shape.h.
 #include "backend/cpu/attention/isa/attention_plan.h"
 #include "backend/cpu/isa/kernels.h"
 

@@ -7,8 +7,8 @@
 
 namespace vitrail::cpu {
 
-// Whether parallel_convert supports the types: equal ones, or f32 on one side and a 16-bit float on the
-// other.
+// Returns whether parallel_convert supports the types: equal ones, or f32 on one side and a 16-bit float on
+// the other.
 bool converts(DType from, DType to);
 struct Conversion {
   DType from, to;

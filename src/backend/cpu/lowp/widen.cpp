@@ -26,9 +26,9 @@ bool any_float16(DescSpan descs) {
   return false;
 }
 
-// Whether a fused node passes a 16-bit value from member to member. Its f32 kernel would not round that
-// value, and the result would differ from that of the members run one by one, which a step with recomputation
-// may do.
+// Returns whether a fused node passes a 16-bit value from member to member. Its f32 kernel would not round
+// that value, and the result would differ from that of the members run one by one, which a step with
+// recomputation may do.
 bool rounds_between_members(const NodeView& node) {
   const auto* fused = dynamic_cast<const FusedOp*>(&node.op);
   if (!fused) return false;

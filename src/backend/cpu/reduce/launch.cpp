@@ -20,7 +20,7 @@ namespace vitrail::cpu {
 
 namespace {
 
-// What a node sums, from which inputs, and the input that it is added to; -1: it is written to the output.
+// Says what a node sums, from which inputs, and what input it is added to; -1: it is written to the output.
 struct Sum {
   const Op* op = nullptr;
   std::vector<int> ins;

@@ -32,7 +32,7 @@ struct Update {
                  .shrink = static_cast<float>(scale.shrink(step)),
                  .lr = static_cast<float>(scale.lr(step))} {}
 
-  // Whether the step is skipped; its gradient sums are then zeroed.
+  // Returns whether the step is skipped; where it is, its gradient sums are zeroed.
   bool skipped() const {
     if (step.skip == 0) return false;
     std::memset(elements.sum, 0, static_cast<size_t>(elements.count) * sizeof(float));

@@ -66,8 +66,8 @@ inline constexpr int64_t kHopperTileRows = 128, kHopperTileColumns = 192;
 constexpr int64_t hopper_sum_parts(int64_t rows) {
   return (rows + kHopperTileRows - 1) / kHopperTileRows * 4;
 }
-// How many tiles one after another the busiest block computes, where clusters of `blocks` blocks compute
-// stacks of so many tiles.
+// Returns how many tiles one after another the busiest block computes, where clusters of `blocks` blocks
+// compute stacks of so many tiles.
 constexpr int64_t hopper_waves(int64_t m, int64_t n, int64_t processors, int64_t blocks) {
   const auto divided = [](int64_t items, int64_t each) { return (items + each - 1) / each; };
   const int64_t stacks = divided(m, blocks * kHopperTileRows) * divided(n, kHopperTileColumns);
@@ -83,8 +83,8 @@ constexpr int hopper_cluster(int64_t m, int64_t n, int64_t processors) {
   return kGain * waves(2) <= waves(1) ? 2 : 1;
 }
 
-// How the result of a GEMM of few rows is cut: into tiles of 64 rows, each computed by `splits` blocks that
-// share its terms, 64 of which make a step.
+// Says how the result of a GEMM of few rows is cut: into tiles of 64 rows, each computed by `splits` blocks
+// that share its terms, 64 of which make a step.
 struct GemmTile {
   int columns = 64, splits = 1;
 };

@@ -5,8 +5,8 @@
 
 namespace vitrail::cuda {
 
-// Which rows are normalised. With heads 0 all rows are, by the first weight. Otherwise rows are stored as
-// [tokens][q k v][heads]: q is normalised by the first weight, k by the second, v is copied.
+// Says which rows are normalised. With heads 0 all rows are, by the first weight. Otherwise rows are stored
+// as [tokens][q k v][heads]: q is normalised by the first weight, k by the second, v is copied.
 struct NormRows {
   int64_t rows = 0;  // of one part
   int64_t width = 0;

@@ -1,5 +1,5 @@
-// What the program and the CUDA plugin agree on about a device in use and its memory. It has plain types
-// only: no vendor header is included here, and the plugin knows none of the program's ops.
+// Declares what the program and the CUDA plugin agree on about a device in use and its memory. It has plain
+// types only: no vendor header is included here, and the plugin knows none of the program's ops.
 #pragma once
 
 #include <cstddef>

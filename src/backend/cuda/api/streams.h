@@ -1,5 +1,5 @@
-// What the program and the CUDA plugin agree on about a session's streams: the copies and events on them, and
-// how work on the session's own stream is captured as a graph and timed.
+// Declares what the program and the CUDA plugin agree on about a session's streams: the copies and events on
+// them, and how work on the session's own stream is captured as a graph and timed.
 #pragma once
 
 #include "backend/cuda/api/session.h"

@@ -47,7 +47,7 @@ struct PairSegment {
   Operand to, from;
   int64_t elems = 0, first_chunk = 0;
 };
-// What all segments of a call share; for a moving average only.
+// Holds what all segments of a call share; its numbers are set for a moving average only.
 struct PairRule {
   const StepNumbers* step = nullptr;
   const HyperNumbers* hyper = nullptr;

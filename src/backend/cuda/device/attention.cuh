@@ -6,7 +6,7 @@
 
 namespace vitrail::cuda {
 
-// What the gradient needs of a query: the logarithm of its softmax's sum, and the mean of its weights'
+// Holds what the gradient needs of a query: the logarithm of its softmax's sum, and the mean of its weights'
 // gradients. Each kernel chooses whether the logarithm is natural or to base 2.
 struct QueryFacts {
   float log_sum, mean;

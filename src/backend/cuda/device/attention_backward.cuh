@@ -1,7 +1,7 @@
-// What the tensor-core kernels of attention's gradient share: a warp owns 16 rows (queries, or keys with
-// their values) in registers and multiplies them with the rows of the other side in shared memory, 16 at a
-// time. Scores are in powers of two: `unit` is the scores' scale times log2(e). Knows neither where rows come
-// from nor which sequences are long.
+// Defines what the tensor-core kernels of attention's gradient share: a warp owns 16 rows (queries, or keys
+// with their values) in registers and multiplies them with the rows of the other side in shared memory, 16 at
+// a time. Scores are in powers of two: `unit` is the scores' scale times log2(e). Knows neither where rows
+// come from nor which sequences are long.
 #pragma once
 
 #include "backend/cuda/device/attention.cuh"

@@ -10,8 +10,8 @@ namespace vitrail::cuda::stream_grad {
 inline constexpr int kGroups = 2, kThreads = (kGroups + 1) * kGroupThreads;
 inline constexpr uint32_t kFactBytes = 64 * sizeof(QueryFacts), kPanelBytes = 64 * kRowBytes;
 
-// What a block keeps in shared memory. A slot holds a tile of either stream; the facts of a tile of queries
-// lie apart. A group's own rows are queries, output gradients and outputs, or keys and values.
+// Lays out what a block keeps in shared memory. A slot holds a tile of either stream; the facts of a tile of
+// queries lie apart. A group's own rows are queries, output gradients and outputs, or keys and values.
 template <int kSize>
 struct Layout : HeadTile<kSize> {
   static constexpr int kSlots = kSize <= 64 ? 4 : 3;
@@ -21,9 +21,9 @@ struct Layout : HeadTile<kSize> {
   static constexpr uint32_t kBytes = kBarriersAt + (2 * kSlots + 2 * kGroups) * 8 + kSwizzleBytes;
 };
 
-// What a group keeps in its registers besides sums, by the size of a head and which rows it owns: its right
-// and then its left rows, which wgmma otherwise reads from shared memory, and whether it starts the scores
-// of the next tile before those of the present one are used up.
+// Says what a group keeps in its registers besides sums, by the size of a head and which rows it owns: its
+// right and then its left rows, which wgmma otherwise reads from shared memory, and whether it starts the
+// scores of the next tile before those of the present one are used up.
 template <int kSize, bool kOfKeys>
 struct Kept {
   static constexpr bool kRight = kSize <= (kOfKeys ? 96 : 128), kLeft = kSize <= (kOfKeys ? 80 : 96);

@@ -12,7 +12,7 @@ template <int kSize>
 inline constexpr int kSlots = kSize <= 64 ? 2 : 3;
 inline constexpr uint32_t kPanelBytes = kKeys * kRowBytes;
 
-// What a block keeps in shared memory.
+// Lays out what a block keeps in shared memory.
 template <int kSize>
 struct Layout : HeadTile<kSize> {
   static constexpr uint32_t kTileBytes = Layout::bytes(kKeys), kOwnBytes = Layout::bytes(64);
@@ -74,9 +74,9 @@ struct Queries {
   float o[HeadTile<kSize>::kEights][4], top[2], sum[2];
   RingPlace<kSlots<kSize>> ring;
 
-  // Whether the place of the queries is given back after the last wgmma only. The next queries were seen to
-  // overtake loads of these into registers that precede the arrival; where there are more tiles than slots,
-  // they come after the first one, for which these loads are done.
+  // Returns whether the place of the queries is given back after the last wgmma only. The next queries were
+  // seen to overtake loads of these into registers that precede the arrival; where there are more tiles than
+  // slots, they come after the first one, for which these loads are done.
   __device__ __forceinline__ bool returns_late() const { return w.keys <= kSlots<kSize> * kKeys; }
   // The warp has read what the barrier guards.
   __device__ __forceinline__ void leave(uint32_t empty) const {

@@ -15,8 +15,8 @@ inline constexpr int kOneThreads = 256, kOneWarps = kOneThreads / 32;
 inline constexpr int kOneLanes = 8, kOneGroups = kOneThreads / kOneLanes;
 inline constexpr int kOneStep = kOneLanes * 8;  // elements of a row that a group reads at a time
 
-// How lanes hold rows: kOwn elements each, in eight lanes, in the type they have in memory. Rows that are not
-// whole are read element by element, from any type, and held as floats.
+// Says how lanes hold rows: kOwn elements each, in eight lanes, in the type they have in memory. Rows that
+// are not whole are read element by element, from any type, and held as floats.
 template <DType kType_, int kOwn_, bool kWhole_>
 struct RowCut {
   static constexpr DType kType = kType_;

@@ -11,7 +11,7 @@ namespace vitrail::cuda {
 
 namespace {
 
-// What is kept of a key: its score in units of log 2, and the gradient of its weight.
+// Holds what is kept of a key: its score in units of log 2, and the gradient of its weight.
 struct KeyFacts {
   float score, dweight;
 };

@@ -1,5 +1,5 @@
-// What the attention kernels for long sequences on Hopper share, forward and backward. Knows not where rows
-// come from.
+// Defines what the attention kernels for long sequences on Hopper share, forward and backward. Knows not
+// where rows come from.
 #pragma once
 
 #include "backend/cuda/device/session.cuh"

@@ -1,5 +1,5 @@
-// What the tensor-core attention kernels do with a warp's 16 queries and tiles of 16 keys: scores, softmax
-// weights and weighted values, in registers; rows pass through shared memory (Swizzle of mma.cuh).
+// Defines what the tensor-core attention kernels do with a warp's 16 queries and tiles of 16 keys: scores,
+// softmax weights and weighted values, in registers; rows pass through shared memory (Swizzle of mma.cuh).
 #pragma once
 
 #include "backend/cuda/api/attention.h"

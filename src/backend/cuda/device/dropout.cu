@@ -42,7 +42,7 @@ struct Mask {
   __device__ float apply(float x, float f) const { return f == 0 ? 0.0f : x * f; }
 };
 
-// Whether eight neighbouring elements have eight consecutive indices in the whole tensor, one index, or any.
+// Says whether eight neighbours have eight consecutive indices in the whole tensor, one index, or any.
 enum class Places { kNeighbours, kOne, kAny };
 
 template <Places kPlaces>

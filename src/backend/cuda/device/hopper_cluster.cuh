@@ -1,5 +1,5 @@
-// What the blocks of a cluster do together: they send each other what both read, and wait for each other. A
-// cluster of one is a block alone. Knows no op.
+// Defines what the blocks of a cluster do together: they send each other what both read, and wait for each
+// other. A cluster of one is a block alone. Knows no op.
 #pragma once
 
 #include "backend/cuda/device/hopper.cuh"

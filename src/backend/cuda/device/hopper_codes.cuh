@@ -1,5 +1,5 @@
-// What the Hopper GEMM does for e4m3 codes: the scales of its sums, and codes as its result, after a gelu. A
-// tile's codes take half as many bytes as 16-bit results, so the pages hold all of them at once.
+// Defines what the Hopper GEMM does for e4m3 codes: the scales of its sums, and codes as its result, after a
+// gelu. A tile's codes take half as many bytes as 16-bit results, so the pages hold all of them at once.
 #pragma once
 
 #include "backend/cuda/api/gemms.h"

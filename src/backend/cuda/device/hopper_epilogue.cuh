@@ -13,10 +13,10 @@ namespace vitrail::cuda {
 // gelu(s + bias) as e4m3 codes; (s + bias) * scale + residual; s times the slope of the gelu at another
 // matrix, and s times another matrix, with the sums of its columns. An operand without data is left out.
 enum class Epilogue { kPlain, kGelu, kGeluKept, kGeluSlope, kGeluCodes, kAdd, kSlope, kTimes };
-// Whether an epilogue makes a gradient, with the sums of its columns.
+// Says whether an epilogue makes a gradient, with the sums of its columns.
 template <Epilogue kEpilogue>
 constexpr bool kGradient = kEpilogue == Epilogue::kSlope || kEpilogue == Epilogue::kTimes;
-// Whether an epilogue reads a matrix of the result's shape, or makes two results.
+// These say whether an epilogue reads a matrix of the result's shape, and whether it makes two results.
 template <Epilogue kEpilogue>
 constexpr bool kReads = kEpilogue == Epilogue::kAdd || kGradient<kEpilogue>;
 template <Epilogue kEpilogue>

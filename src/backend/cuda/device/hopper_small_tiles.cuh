@@ -34,7 +34,7 @@ struct Cut {
   static constexpr uint32_t kSharedBytes = kBarriersAt + 2 * kSlots * 8 + kAlignment;
   // A worker finishes so many times four columns of a row at most.
   static constexpr int kItems = kSmallTileRows * kColumns / 4 / kWorkers;
-  // Whether there are registers for the residual during the GEMM.
+  // Says whether there are registers for the residual during the GEMM.
   static constexpr bool kHoldsResidual = kItems * 2 + kColumns / 2 <= 64;
   static_assert(kGroups * kLayerBytes <= kBiasAt && kStride % 32 == 8);
 };
@@ -68,7 +68,7 @@ struct Room {
   __device__ uint32_t empty(int slot) const { return full(C::kSlots + slot); }
 };
 
-// What a block computes: the steps of its share of a tile.
+// Holds what a block computes: the steps of its share of a tile.
 struct Share {
   int row, column, rank, first, steps;
 

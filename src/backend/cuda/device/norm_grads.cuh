@@ -42,9 +42,9 @@ struct LaneSums {
   float dweight[kPacks][8] = {}, dbias[kPacks][8] = {}, dx[kMore ? kPacks : 1][8] = {};
 };
 
-// Which columns a lane computes, eight of every pack, and how it reads and writes them. Of a wide stream they
-// are two runs of four, so that in f32 neighbouring lanes access neighbouring 16 bytes; otherwise all eight
-// are neighbours, 16 bytes of a 16-bit type.
+// Says which columns a lane computes, eight of every pack, and how it reads and writes them. Of a wide stream
+// they are two runs of four, so that in f32 neighbouring lanes access neighbouring 16 bytes; otherwise all
+// eight are neighbours, 16 bytes of a 16-bit type.
 template <int kPacks, RowTypes kTypes>
 struct GradLanes : RowLanes<kPacks, kTypes != RowTypes::kAny> {
   static constexpr bool kRuns = kTypes == RowTypes::kWide;

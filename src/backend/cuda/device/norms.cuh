@@ -1,5 +1,5 @@
-// What the norms and their gradients share: which rows there are, how a row is distributed over the lanes of
-// a warp, and the moments of a row that does not fit into registers.
+// Defines what the norms and their gradients share: which rows there are, how a row is distributed over the
+// lanes of a warp, and the moments of a row that does not fit into registers.
 #pragma once
 
 #include <initializer_list>

@@ -1,5 +1,5 @@
-// How the blocks of a launch find their chunks of its segments, in kernels that change persistent values.
-// Knows nothing of what is done with the elements.
+// Defines how the blocks of a launch find their chunks of its segments, in kernels that change persistent
+// values. Knows nothing of what is done with the elements.
 #pragma once
 
 #include <algorithm>

@@ -13,7 +13,7 @@
 
 namespace vitrail::cuda {
 
-// Whether this build has such a kernel for the GPU: an empty one needs hardly any register.
+// Returns whether this build has such a kernel for the GPU: an empty one needs hardly any register.
 template <typename F>
 bool has_groups(F* kernel) {
   cudaFuncAttributes attributes;

@@ -6,8 +6,8 @@
 
 namespace vitrail::cpu::VT_ISA {
 
-// What a call prefetches for later calls: every kSteps steps of k it fetches `lines` cache lines, and the
-// next ones lie `pace` floats further. The weights of a large model come from memory, whose latency the
+// Says what a call prefetches for later calls: every kSteps steps of k it fetches `lines` cache lines, and
+// the next ones lie `pace` floats further. The weights of a large model come from memory, whose latency the
 // hardware prefetcher does not hide. It is passed by reference: a copy on the stack is written by halves and
 // read whole, which stalls a call until all sums of the one before it are stored.
 struct Prefetch {

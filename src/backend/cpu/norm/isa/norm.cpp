@@ -5,7 +5,7 @@
 namespace vitrail::cpu::VT_ISA {
 namespace {
 
-// What the gradient needs of one row: x and dy at a column, as (x - mean) / deviation and dy * gamma.
+// Holds what the gradient needs of one row: x and dy at a column, as (x - mean) / deviation and dy * gamma.
 struct NormRow {
   const float *x, *dy, *gamma;
   Vec mean, rstd;

@@ -15,7 +15,7 @@ constexpr int64_t kMostSteps = 24;
 // than a tile of few rows.
 constexpr int kBf16RowStep = 8;
 
-// Where a result is stored: its first row, the bytes between rows and the bytes of a value.
+// Says where a result is stored: its first row, the bytes between rows and the bytes of a value.
 struct Result {
   const std::byte* first;
   int64_t row_bytes, value_bytes;

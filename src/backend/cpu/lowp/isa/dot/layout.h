@@ -1,5 +1,5 @@
-// What the dot-product kernels share: rows of A and weights rounded to bf16 or int8, or split into bf16
-// parts, and laid out in 4-byte words; the order of the loops over a tile; and the way from sums to C.
+// Defines what the dot-product kernels share: rows of A and weights rounded to bf16 or int8, or split into
+// bf16 parts, and laid out in 4-byte words; the order of the loops over a tile; and the way from sums to C.
 //
 // A row of A is its k rounded values, padded with zeros to whole steps of 64 bytes; with several parts, a
 // step of each part in turn. Rows are stored one after the other, or by tiles: the first steps of 16 rows,
