@@ -1,4 +1,4 @@
-// Which images a run reads, as data. Knows no format.
+// Says which images a run reads, as data. Knows no format.
 #pragma once
 
 #include <cstdint>

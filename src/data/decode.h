@@ -29,7 +29,7 @@ Image load_image(const std::string& path, const DecodeLimits& limits = {}, Decod
 const std::vector<std::string>& image_endings();
 bool is_image_ending(std::string_view ending);
 
-// Whether a file that starts like this holds text: no control characters but white space.
+// Returns whether a file that starts like this holds text: no control characters but white space.
 bool looks_like_text(std::span<const uint8_t> bytes);
 
 // Turning an image as its EXIF orientation says it is to be seen. Decoding itself leaves pixels as stored.

@@ -9,7 +9,7 @@
 
 namespace vitrail {
 
-// What the device and the rest of the run support.
+// Says what the device and the rest of the run support.
 struct ImageLimits {
   bool own_memory = false;   // a GPU's: by default images are made there
   size_t stored_bytes = 0;   // a dataset up to this size is stored there by default

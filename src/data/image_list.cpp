@@ -53,7 +53,7 @@ void add_lines(const std::string& text, std::vector<std::string>& paths) {
   }
 }
 
-// Whether a file that is no image begins like text: it may be a list of images.
+// Returns whether a file that is no image begins like text: it may be a list of images.
 bool begins_as_text(const std::string& path) {
   constexpr size_t kLook = 256;
   try {

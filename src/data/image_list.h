@@ -19,7 +19,7 @@ std::vector<std::string> list_images(const std::vector<std::string>& arguments, 
 // Does the same with the list on standard input, which is read where an argument is "-".
 std::vector<std::string> list_images(const std::vector<std::string>& arguments);
 
-// Whether it ends like an image that decode_image reads.
+// Returns whether it ends like an image that decode_image reads.
 bool is_image_name(const std::string& path);
 
 // load_image with errors in terms of the list: a path that is none, a list taken for an image. An

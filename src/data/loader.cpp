@@ -107,7 +107,7 @@ void Loader::stop_workers() {
   workers_.clear();
 }
 
-// Whether the next chunk belongs to a batch that exists and whose slot is free.
+// Returns whether there is no pause and the next chunk belongs to a batch that exists and has a free slot.
 bool Loader::has_task() const {
   const int64_t oldest = next_ - (holding_ ? 1 : 0);
   const bool exists = source_.batches() < 0 || task_batch_ < source_.batches();

@@ -1,5 +1,5 @@
-// How batches are loaded, as data: worker threads, prefetching, broken samples, imbalanced classes. Knows no
-// images.
+// Describes how batches are loaded, as data: worker threads, prefetching, broken samples, imbalanced classes.
+// Knows no images.
 #pragma once
 
 #include <cstdint>
@@ -15,7 +15,7 @@ struct EnumNames<OnError> {
   static constexpr const char* names[] = {"fail", "skip"};
 };
 
-// Which part of the image pipeline runs on the device: see choose_images().
+// Says which part of the image pipeline runs on the device: see choose_images().
 enum class OnDevice { kAuto, kOff, kImages, kDataset };
 
 template <>

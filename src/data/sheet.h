@@ -11,7 +11,7 @@ namespace vitrail {
 
 inline constexpr int64_t kTileLabelScale = 2;
 
-// What the label font can show of a sample's classes, cut to the tile's width.
+// Returns what the label font can show of a sample's classes, cut to the tile's width.
 std::string tile_label(const Dataset& data, int64_t index, int64_t side);
 // An RGB crop of `side` x `side`.
 Image square_tile(const Image& image, int64_t side);

@@ -1,5 +1,5 @@
-// What the images of a dataset are like: their sizes, and mean and deviation of their channels. Sums of whole
-// numbers, so that the result does not depend on the order or on the threads.
+// Says what the images of a dataset are like: their sizes, and mean and deviation of their channels. It adds
+// up whole numbers, so that the result does not depend on the order or on the threads.
 #pragma once
 
 #include <array>

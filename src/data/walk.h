@@ -19,7 +19,7 @@ struct WalkHooks {
   std::function<void(int64_t count)> advance = {};              // so many more are done
 };
 
-// What is wrong with a sample, in one line, without the name of the sample it may begin with.
+// Returns what is wrong with a sample, in one line, without the name of the sample it may begin with.
 inline std::string problem_text(const Error& error, const std::string& name) {
   std::string text = error.message();
   for (const std::string& place : error.context())

@@ -27,7 +27,7 @@ DType usual_storage(const TensorSource& source) {
   return bf16 > other ? DType::kBF16 : DType::kF32;
 }
 
-// What rounding to nearest may change in `value`: half a unit in the last place.
+// Returns what rounding to nearest may change in `value`: half a unit in the last place.
 double rounding_bound(DType storage, double value) {
   if (storage == DType::kF16) return std::max(std::fabs(value) * 0x1p-11, 0x1p-25);
   if (storage == DType::kBF16) return std::max(std::fabs(value) * 0x1p-8, 0x1p-134);
@@ -163,7 +163,7 @@ ParamComparison Conversion::compare(const Advance& advance) {
   return comparison;
 }
 
-// What the library of the dialect will make of the new files.
+// Finds what the library of the dialect will make of the new files.
 void Conversion::look_as_library() {
   const ModelCard& card = before_->card();
   const LibraryView view = library_view(card, how_);

@@ -42,7 +42,7 @@ class Conversion {
   const OpenedModel& after() const { return *after_; }
   const WriteOptions& how() const { return how_; }
   const std::string& target() const { return target_; }
-  // What is not as it was.
+  // These list what is not as it was.
   const std::vector<std::string>& changed() const { return changed_; }    // as Vitrail reads the new model
   const std::vector<std::string>& not_kept() const { return not_kept_; }  // as the dialect's library does
   const std::vector<std::string>& notes() const { return notes_; }
@@ -56,7 +56,7 @@ class Conversion {
   std::vector<std::string> changed_, not_kept_, notes_;
 };
 
-// What was converted and how it compares, for scripts and for people.
+// Returns what was converted and how it compares, for scripts and for people.
 nlohmann::ordered_json to_json(const Conversion& conversion, const ParamComparison& comparison);
 std::string to_text(const Conversion& conversion, const ParamComparison& comparison);
 // Throws Error(kCheck) where numbers changed by more than storing explains.

@@ -53,7 +53,7 @@ fs::path model_of_run(const fs::path& folder) {
   return {};
 }
 
-// Whether it is an architecture's name, with or without a timm tag after a dot.
+// Returns whether it is an architecture's name, with or without a timm tag after a dot.
 bool is_architecture(const std::string& name) {
   const std::string plain = name.substr(0, name.find('.'));
   return std::any_of(zoo().begin(), zoo().end(), [&](auto& entry) { return entry.config.arch == plain; });

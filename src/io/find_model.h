@@ -1,5 +1,5 @@
-// Where files that come with Vitrail may lie (models, device files, tables of kernels), and what `-m MODEL`
-// means: a folder, a file, or the name of a bundled model. Knows nothing of what is in them.
+// Finds where files that come with Vitrail may lie (models, device files, tables of kernels), and what
+// `-m MODEL` means: a folder, a file, or the name of a bundled model. Knows nothing of what is in them.
 #pragma once
 
 #include <filesystem>
@@ -16,7 +16,7 @@ std::filesystem::path this_program();
 std::vector<std::filesystem::path> shipped_places(const std::string& name, const std::string& in_source,
                                                   const std::filesystem::path& program = this_program());
 
-// What `-m MODEL` means: a folder, a file, or the name of a bundled model, and where those are looked for.
+// `-m MODEL` means a folder, a file, or the name of a bundled model, which is looked for in these places.
 
 // Folders that may hold bundled models, in order: `environment` (the value of VITRAIL_MODELS, may be empty),
 // then beside the program as installed, then as built in the source tree.
@@ -30,7 +30,7 @@ struct BundledModel {
 // Lists every model found there, by name; the first place wins when a name occurs twice.
 std::vector<BundledModel> bundled_models(const std::vector<std::filesystem::path>& places);
 
-// Whether training wrote this folder: it is no model itself, but holds one in best/ or in checkpoints/latest.
+// Returns whether training wrote this folder, which is no model, but has one in best/ or checkpoints/latest.
 bool is_run_folder(const std::string& path);
 
 // Returns the path of a model; for a run's folder, that of its best model, else of its latest checkpoint.

@@ -1,4 +1,4 @@
-// What a weight file or a model folder holds: its card, its tensors, their statistics. Prints nothing.
+// Finds what a weight file or a model folder holds: its card, its tensors, their statistics. Prints nothing.
 #pragma once
 
 #include <functional>

@@ -24,7 +24,7 @@ struct EnumNames<Dialect> {
   static constexpr const char* names[] = {"timm", "hf", "torchvision", "google"};
 };
 
-// How logits become probabilities: softmax for one class per image, or a sigmoid per class for several
+// Says how logits become probabilities: softmax for one class per image, or a sigmoid per class for several
 // labels.
 enum class ScoreKind { kSoftmax, kSigmoid };
 template <>

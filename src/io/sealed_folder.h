@@ -12,11 +12,11 @@
 
 namespace vitrail {
 
-// Whether a file accompanies a model (licence, readme) without being part of it, so that no manifest lists
-// it.
+// Returns whether a file accompanies a model (licence, readme) without being part of it, so that no manifest
+// lists it.
 bool is_companion(const std::string& name);
 
-// Whether the folder holds a manifest of ours, damaged or not.
+// Returns whether the folder holds a manifest of ours, damaged or not.
 bool is_sealed(const std::string& folder);
 
 // Flushes these files of the folder, reads them back and returns their records. Their writer need not have
@@ -46,8 +46,8 @@ void require_own_weights(const Json& sidecar, const std::string& sidecar_name, c
 // Throws Error(kData) naming the first of `names` that the folder's manifest lists and the folder lacks.
 void require_present(const std::string& folder, const std::vector<std::string>& names);
 
-// What a model says of its own past wherever it goes: in the manifest of its folder, in the metadata of a
-// safetensors file, or in the JSON beside an npz. Holds no path, since a model may be published.
+// A model says this of its own past wherever it goes: in the manifest of its folder, in the metadata of a
+// safetensors file, or in the JSON beside an npz. It holds no path, since a model may be published.
 inline constexpr const char* kLearnedFrom = "learned_from";  // the training data: train/learned_from.h
 // Returns an object with those facts that stay with the model when it is written anew; empty where nothing is
 // known. Damage is ignored here: reading the model itself reports it.

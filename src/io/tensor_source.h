@@ -43,7 +43,7 @@ class TensorSource {
   // Reads tensor `index` into `target`, which holds exactly tensors()[index].bytes. Thread-safe.
   virtual void read(size_t index, std::span<std::byte> target) const = 0;
 
-  // Whether a part of a tensor can be read without reading all of it each time.
+  // Returns whether a part of a tensor can be read without reading all of it each time.
   virtual bool has_parts(size_t) const { return false; }
 
   // Reads target.size() bytes of tensor `index` from `offset` on. Thread-safe. Offsets should ascend: a

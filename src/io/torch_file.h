@@ -23,7 +23,7 @@ std::unique_ptr<TensorSource> open_torch_legacy(std::shared_ptr<const ByteSource
 inline constexpr std::string_view kTorchLegacyMagic =
     "\x80\x02\x8a\x0a\x6c\xfc\x9c\x46\xf9\x20\x6a\xa8\x50\x19.";
 
-// Whether a zip is torch.save's: it has an entry NAME/data.pkl.
+// Returns whether a zip is torch.save's: it has an entry NAME/data.pkl.
 bool looks_like_torch(const ZipReader& zip);
 
 // A tensor as the pickle describes it: a view of a storage.

@@ -35,7 +35,7 @@ class ZipStream::Inflater {
     return produced;
   }
 
-  // Whether the stream is complete, gives nothing more, and used all its bytes.
+  // Returns whether the stream is complete, gives nothing more, and used all its bytes.
   bool finished() {
     std::byte extra;
     return inflate_into({&extra, 1}) == 0 && ended_ && left_ == 0 && stream_.avail_in == 0;

@@ -73,7 +73,7 @@ bool Augmenter::is_drawn(double probability, int64_t epoch, int64_t position, co
   return probability > 0 && draw(epoch, position, op).chance(probability);
 }
 
-// Whether an image of the model's size stays unchanged when there is no random crop.
+// Returns whether an image of the model's size stays unchanged when there is no random crop.
 bool Augmenter::keeps_target_size() const {
   const ResizeSides sides = resize_sides(preprocess_);
   return preprocess_.mode == ResizeMode::kStretch ||

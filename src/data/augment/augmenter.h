@@ -32,7 +32,7 @@ class Augmenter {
   // Erased boxes must be few and of EraseMode::kConst.
   Image prepare(Image image, int64_t epoch, int64_t position, ImageRecipe& recipe) const;
 
-  // Whether images of the model's size need nothing but a recipe, and that recipe.
+  // only_moves() says whether images of the model's size need nothing but a recipe; describe() fills one in.
   bool only_moves() const;
   void describe(int64_t epoch, int64_t position, ImageRecipe& recipe) const;
 

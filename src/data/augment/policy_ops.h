@@ -40,8 +40,8 @@ struct EnumNames<PolicyOp> {
       "TranslateY",        "Desaturate", "GaussianBlur", "Identity"};
 };
 
-// How levels are interpreted: timm's scale of 0..10; the same where every operation grows stronger with the
-// level (`inc1`); or torchvision's steps, ten of AutoAugment (0..9) and thirty-one of RandAugment (0..30).
+// Says how levels are read: on timm's scale of 0..10; the same where every operation grows stronger with the
+// level (`inc1`); or by torchvision's steps, ten of AutoAugment (0..9) and thirty-one of RandAugment (0..30).
 enum class LevelScale { kPlain, kIncreasing, kTenSteps, kThirtySteps };
 
 // Returns the argument of `op` at `level`; signs (and the standard deviation of a blur) are drawn. `image`

@@ -12,8 +12,8 @@
 
 namespace vitrail {
 
-// Where a training crop lies: the random resized crop of torchvision and timm, and the random crop of a
-// padded image. Windows only; geometry and resize carry them out.
+// These choose where a training crop lies: the random resized crop of torchvision and timm, and the random
+// crop of a padded image. They make windows only; geometry and resize carry them out.
 
 // Makes ten attempts at an area and a shape that fit; then it takes the centre, as near to the allowed shapes
 // as possible.

@@ -11,7 +11,7 @@ namespace vitrail {
 
 namespace {
 
-// Whether it is a global that numpy writes for an array; every version of numpy uses one of these.
+// Returns whether it is a global that numpy writes for an array; every version of numpy uses one of these.
 bool is_numpy_name(std::string_view name) {
   static constexpr std::string_view kNames[] = {"numpy.core.multiarray._reconstruct",
                                                 "numpy._core.multiarray._reconstruct", "numpy.ndarray",

@@ -1,4 +1,4 @@
-// What every dataset has: fingerprints of its samples, and the counts and weights of its classes.
+// Computes what every dataset has: fingerprints of its samples, and the counts and weights of its classes.
 #include "data/dataset.h"
 
 #include <algorithm>

@@ -6,8 +6,8 @@
 
 namespace vitrail {
 
-// What lies in a folder, with as few system calls as it takes: kinds come from the listing itself wherever
-// the file system gives them. Knows nothing of classes.
+// Holds what lies in a folder, found with as few system calls as it takes: kinds come from the listing itself
+// wherever the file system gives them. Knows nothing of classes.
 struct FolderEntries {
   std::vector<std::string> folders, files;  // names in byte order, those that begin with a dot left out
 };

@@ -26,8 +26,8 @@ std::unique_ptr<Dataset> open_tar(const std::string& place, Part part);
 Image decode_sample(std::string_view bytes, const std::string& name, int64_t least_side);
 inline constexpr uint64_t kMaxImageBytes = uint64_t{64} << 20;
 
-// Whether the file name's ending is that of an image: formats that are read, and those that are refused by
-// name.
+// Returns whether the file name's ending is that of an image: formats that are read, and those that are
+// refused by name.
 bool has_image_ending(std::string_view name);
 
 // Returns a name fit for a message: quoted when it is not plain text.

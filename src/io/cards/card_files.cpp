@@ -22,8 +22,8 @@ std::optional<Json> read_json(const fs::path& path) {
   });
 }
 
-// Whether transformers or timm give their weights this name: such a file belongs with the config.json beside
-// it.
+// Returns whether transformers or timm give their weights this name: such a file belongs with the config.json
+// beside it.
 bool is_standard_name(const std::string& name) {
   return name == "model.safetensors" || name == "pytorch_model.bin" ||
          name == "model.safetensors.index.json" || name == "pytorch_model.bin.index.json";

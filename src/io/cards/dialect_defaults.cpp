@@ -1,4 +1,4 @@
-// What each dialect assumes and no file says: numerics, and how images are preprocessed.
+// States what each dialect assumes and no file says: numerics, and how images are preprocessed.
 #include "io/cards/stated_config.h"
 #include "io/config_json.h"
 

@@ -8,7 +8,7 @@
 
 namespace vitrail {
 
-// What timm and transformers call the activations of an MLP: one table, read and written by both cards.
+// One table, read and written by both cards, says what timm and transformers call the activations of an MLP.
 
 // Sets the activation of this name in `dialect`, kTimm or kHf; Error(kData) naming `key` and the names that
 // are known when it is none.

@@ -1,6 +1,6 @@
-// How the library of a dialect interprets the files that write_model writes for it: the fields it reads, and
-// its own defaults for what they cannot hold. Vitrail's own readers find everything in a block that no other
-// library reads.
+// Says how the library of a dialect interprets the files that write_model writes for it: the fields it reads,
+// and its own defaults for what they cannot hold. Vitrail's own readers find everything in a block that no
+// other library reads.
 #pragma once
 
 #include <optional>

@@ -1,5 +1,5 @@
-// How what one config states of a model is merged into its card: fields that the tensors know are compared,
-// the others taken over. Private to card.cpp; knows one config at a time and no order of them.
+// Merges what one config states of a model into its card: fields that the tensors know are compared, the
+// others taken over. It is private to card.cpp; knows one config at a time and no order of them.
 #pragma once
 
 #include <map>

@@ -1,5 +1,5 @@
-// What a config file states about a model, before it is checked against the tensors. There is one reader per
-// kind of config: Vitrail's own block, Hugging Face's, timm's, an architecture's name, a dialect's defaults.
+// Holds what a config file states of a model, before it is checked against the tensors. Each kind of config
+// has a reader: Vitrail's own block, Hugging Face's, timm's, an architecture's name, a dialect's defaults.
 #pragma once
 
 #include <optional>
@@ -44,12 +44,12 @@ StatedConfig architecture_config(const std::string& name, Dialect dialect);
 // Returns what every model of the dialect has in common: epsilon, GELU, position rule.
 StatedConfig dialect_config(Dialect dialect);
 
-// What a weight file without a config reveals about the preprocessing of its model.
+// Holds what a weight file without a config reveals about the preprocessing of its model.
 struct ImageHints {
   std::string file_name;
   bool big_vision = false;  // named as big_vision's own classifiers are
 };
-// How a dialect preprocesses images, and by what that is known.
+// Says how a dialect preprocesses images, and by what that is known.
 struct DialectPreprocess {
   PreprocessConfig preprocess;
   std::string origin;

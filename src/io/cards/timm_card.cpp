@@ -96,7 +96,7 @@ void read_mlp(const Json& args, StatedConfig* stated) {
   }
 }
 
-// Whether an argument names a layer: an empty text leaves the layer to the architecture.
+// Returns whether an argument names a layer: an empty text leaves the layer to the architecture.
 bool is_named(const Json& value) {
   return !value.is_string() || !value.get_ref<const std::string&>().empty();
 }

@@ -48,7 +48,7 @@ void remove_folder(const std::string& path);
 // call for the same name. Never fails.
 void discard(const std::string& path);
 
-// Whether so many bytes are free there; true where the file system does not report it.
+// Returns whether so many bytes are free there; true where the file system does not report it.
 bool has_space(const std::string& folder, uint64_t bytes);
 // Throws Error(kWrite) with path, needed and free bytes when fewer than `bytes` are free there.
 void require_space(const std::string& folder, uint64_t bytes);

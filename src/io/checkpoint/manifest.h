@@ -43,7 +43,7 @@ class NewerFormat : public Error {
   using Error::Error;
 };
 
-// Whether a manifest may list a file of this name; it may not list itself.
+// Returns whether a manifest may list a file of this name; it may not list itself.
 bool is_plain_file_name(std::string_view name);
 
 Json to_json(const FileRecord& record);

@@ -31,7 +31,7 @@ struct ElementRun {
   int64_t count = 0;
 };
 
-// What the part holds of elements [begin, end) of the whole tensor, ascending.
+// Returns what the part holds of elements [begin, end) of the whole tensor, ascending.
 std::vector<ElementRun> runs_in(const TensorPart& part, int64_t begin, int64_t end);
 inline std::vector<ElementRun> runs_of(const TensorPart& part) {
   return runs_in(part, 0, part.whole_elems());

@@ -8,7 +8,7 @@ namespace vitrail {
 
 namespace {
 
-// What another rank must know of an error to throw the same.
+// Says what another rank must know of an error to throw the same.
 enum Type { kPlain, kNoRoom, kNewer };
 
 Json told(Type type, ErrorKind kind, const std::string& text, const std::string& hint) {

@@ -13,11 +13,11 @@ constexpr const char* kUnfinishedPrefix = ".tmp-";
 constexpr std::string_view kGonePrefix = ".tmp-gone-";  // followed by a number below kMostGone and a name
 constexpr int kMostGone = 16;
 
-// Whether the name has this form, or is that of a folder that could not be deleted (durable.h); other names
-// with the same start are not ours.
+// Returns whether the name has this form, or is that of a folder that could not be deleted (durable.h); other
+// names with the same start are not ours.
 bool is_unfinished(const std::string& name);
 
-// Whether the text consists of digits alone, as numbers in such names do.
+// Returns whether the text consists of digits alone, as numbers in such names do.
 bool is_number(std::string_view text);
 
 // Returns a name that is unique among processes and calls.

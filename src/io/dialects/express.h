@@ -1,4 +1,4 @@
-// Which models a dialect can express, and the names it uses when a model is written in it.
+// Says which models a dialect can express, and the names it uses when a model is written in it.
 #pragma once
 
 #include <string>

@@ -1,4 +1,4 @@
-// What a file of tensors is: whose names they have, or which family of models that is not supported.
+// Finds what a file of tensors is: whose names they have, or which family of models that is not supported.
 #pragma once
 
 #include <span>
@@ -10,7 +10,7 @@
 
 namespace vitrail {
 
-// Whose names the tensors of a file have, and what a training program put before each of them. Knows the
+// Says whose names the tensors of a file have, and what a training program put before each of them. Knows the
 // patch embedding's name in each dialect and no other tensor.
 struct FoundDialect {
   const DialectTable* table = nullptr;

@@ -1,6 +1,6 @@
-// How a tensor in a file is laid out, in the letters of the parameter's named dims: "PQCD" is a conv kernel
-// stored HWIO, "(HE)D" a matrix whose rows run over heads and then their elements, '1' a dim of extent one,
-// 'L' the leading block dim of a stacked tensor. Knows no names and no files.
+// Describes how a tensor in a file is laid out, in the letters of the parameter's named dims: "PQCD" is a
+// conv kernel stored HWIO, "(HE)D" a matrix whose rows run over heads and then their elements, '1' a dim of
+// extent one, 'L' the leading block dim of a stacked tensor. Knows no names and no files.
 #pragma once
 
 #include <cstdint>
@@ -26,7 +26,7 @@ void from_stored(std::string_view layout, const Shape& canonical, int part, std:
 void to_stored(std::string_view layout, const Shape& canonical, int part, std::span<const float> param,
                std::span<float> stored);
 
-// Whether the two orders are the same, so that no copy is needed.
+// Returns whether the two orders are the same, so that no copy is needed.
 bool same_order(std::string_view layout, const Shape& canonical);
 
 }  // namespace vitrail
