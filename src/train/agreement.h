@@ -1,5 +1,5 @@
-// What the ranks of a job tell each other beside their values: texts and numbers from one to all, texts from
-// all to all, and that they run the same program on the same config and data. Knows no trainer.
+// Passes on what ranks of a job tell each other beside their values: texts and numbers from one to all, texts
+// from all to all, and that they run the same program on the same config and data. Knows no trainer.
 #pragma once
 
 #include <cstdint>

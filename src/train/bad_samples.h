@@ -20,14 +20,14 @@ class BadSamples {
 
   // This rank has skipped a sample.
   void found(Purpose purpose, const BadSample& bad);
-  // How many of them the others do not know yet.
+  // Returns how many of them the others do not know yet.
   size_t unreported() const { return mine_.size(); }
   // Every rank calls it when any has something to tell. Throws Error(kData) on all of them when there are too
   // many.
   void exchange();
   // The same with the question whether there is anything.
   void share();
-  // Whether exchange() has thrown: then every rank stands at the same step.
+  // Returns whether exchange() has thrown: then every rank stands at the same step.
   bool too_many() const { return too_many_; }
 
  private:

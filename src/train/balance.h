@@ -1,5 +1,5 @@
-// How the images of a micro-batch are shared out to dp ranks of unequal speed: by hand, or by measured times.
-// Shares as data, cut in groups of images that are mixed together; knows no clock and no communicator.
+// Decides how images of a micro-batch are shared out to dp ranks of unequal speed: by hand or measured times.
+// Shares are data, cut in groups of images that are mixed together; knows no clock and no communicator.
 #pragma once
 
 #include <string>
@@ -31,7 +31,7 @@ std::vector<int64_t> nearest_shares(const std::vector<int64_t>& shares, int64_t 
                                     int64_t unit);
 std::string shares_text(const std::vector<int64_t>& shares);  // "[24,24,16]"
 
-// How long a place along dp takes for an update, and how many images it can hold.
+// Says how long a place along dp takes for an update, and how many images it can hold.
 struct PlaceSpeed {
   double fixed_s = 0, per_image_s = 1;
   int64_t most = INT64_MAX;  // images of a micro-batch that fit its memory

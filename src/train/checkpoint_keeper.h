@@ -1,6 +1,6 @@
-// What a run keeps on disk besides its log: checkpoints, and the best model as a folder. Saves, finds what to
-// resume from, and refuses to mix two runs. Knows neither when to save (SavePolicy) nor whether to resume
-// (Trainer).
+// Keeps what a run has on disk besides its log: checkpoints, and the best model as a folder. Saves, finds
+// what to resume from, and refuses to mix two runs. Knows neither when to save (SavePolicy) nor whether to
+// resume (Trainer).
 #pragma once
 
 #include "base/run_files.h"

@@ -35,7 +35,7 @@ DeviceSeat seat_from(const std::string& text) {
           json.at("process").get<std::string>(), json.at("queues").get<int>()};
 }
 
-// Why these ranks cannot use NCCL, and what to do; nothing where they can.
+// Says why these ranks cannot use NCCL, and what to do; it is empty where they can.
 struct Obstacle {
   std::string why, remedy;
 };

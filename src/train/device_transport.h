@@ -1,5 +1,5 @@
-// How values travel between the devices of a run's ranks: by NCCL where every rank has a GPU and the library
-// is there, else staged through the host. All ranks come to one answer. Reads no environment.
+// Decides how values travel between the devices of a run's ranks: by NCCL where every rank has a GPU and the
+// library is there, else staged through the host. All ranks come to one answer. Reads no environment.
 #pragma once
 
 #include <string>
@@ -10,7 +10,7 @@
 
 namespace vitrail {
 
-// What a rank brings to the decision.
+// Holds what a rank brings to the decision.
 struct DeviceSeat {
   std::string gpu;      // host and device; empty: the host reads its memory, and no device moves values
   std::string problem;  // why NCCL cannot be used
@@ -28,7 +28,7 @@ struct TransportDecision {
 // Throws Error(kDevice) with the first rank that lacks something when NCCL is asked for by name.
 TransportDecision decide_transport(const std::vector<DeviceSeat>& seats, MeshTransport wanted);
 
-// Whether ranks may share a GPU, as NCCL's own variable says.
+// Returns whether ranks may share a GPU, as NCCL's own variable says.
 bool ranks_share_gpus(const Variables& variables);
 
 // Every rank of the run calls it before its first program. Returns the decision's note.

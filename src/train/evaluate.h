@@ -1,5 +1,5 @@
-// How good a model is on a dataset: every image once, the last partial batch included. Knows no model: the
-// forward pass is a callback.
+// Measures how good a model is on a dataset: every image once, the last partial batch included. Knows no
+// model: the forward pass is a callback.
 #pragma once
 
 #include <functional>

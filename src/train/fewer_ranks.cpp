@@ -1,4 +1,4 @@
-// How a run goes on with fewer ranks.
+// Decides how a run goes on with fewer ranks.
 #include <algorithm>
 
 #include "base/error.h"

@@ -25,7 +25,7 @@ FoundShares find_shares(RunSetup& setup, const Backend& backend, RankContext& ra
 // each rank's device and threads.
 std::string measured_ranks(const RunSetup& setup, const DeviceInfo& device, const Team& team);
 
-// How long a place takes, from updates that were timed: pairs of share and seconds, the newest last.
+// Returns how long a place takes, from updates that were timed: pairs of share and seconds, the newest last.
 PlaceSpeed fitted_speed(const std::vector<std::pair<int64_t, double>>& timed);
 
 }  // namespace vitrail

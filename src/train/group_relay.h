@@ -21,15 +21,15 @@ inline AxisSet handed_along(Purpose purpose, OnError on_error) {
   return stages ? kSameImages.with(Axis::kPipeline) : kSameImages;
 }
 
-// Whether a rank needs labels alone and knows them without the images: a stage behind the first, unless a
-// sample that is skipped would change what it learns from.
+// Returns whether a rank needs labels alone and knows them without the images: a stage behind the first,
+// unless a sample that is skipped would change what it learns from.
 inline bool needs_targets_only(const Mesh& mesh, Purpose purpose, OnError on_error) {
   const int stage = mesh.coordinate(Axis::kPipeline), last = mesh.size(Axis::kPipeline) - 1;
   const bool asks_for_none = purpose == Purpose::kTrain && stage < last;
   return stage > 0 && (on_error == OnError::kFail || asks_for_none);
 }
 
-// Whether another rank decodes for this one.
+// Returns whether another rank decodes for this one.
 inline bool receives_images(const Mesh& mesh, AxisSet along = kSameImages) {
   return mesh.coordinate(along) > 0;
 }

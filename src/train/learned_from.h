@@ -1,5 +1,5 @@
-// What a model has learned from, kept with it in checkpoints and model folders: which data, how it was
-// divided, and the marks of some of its images. Holds no path, since a model may be published.
+// Says what a model has learned from, and is kept with it in checkpoints and model folders: which data, how
+// it was divided, and the marks of some of its images. Holds no path, since a model may be published.
 #pragma once
 
 #include "base/json.h"

@@ -161,7 +161,7 @@ void Loop::log_start(double first_update_s) {
   if (config().breakdown) parts_.journal.note(start_line(status));
 }
 
-// What other ranks did that this run's log should hold, as a pause of one of them.
+// Ends the pulse's step, and logs what other ranks did that this log should hold, as a pause of one.
 void Loop::log_events(Pulse& pulse) {
   pulse.end_step();
   for (const std::string& text : pulse.take_log_events()) parts_.journal.event("slow_rank", text);

@@ -13,7 +13,7 @@
 
 namespace vitrail {
 
-// What ends a run early: a request of its owner, or a time limit.
+// Says what ends a run early: a request of its owner, or a time limit.
 struct StopRule {
   const TrainPlace& place;
   const TrainHooks& hooks;
@@ -72,7 +72,7 @@ class Loop {
   bool rolled_back(const StepValues& values);
   void log(const TrainStatus& line);
   void log_start(double first_update_s);
-  // Whether the log holds where the time went.
+  // Returns whether the log holds where the time went.
   bool times_count() const { return config().breakdown || !parts_.team.alone(); }
   bool is_stopped(bool first) const;
   TrainStatus status_of(const StepValues& values, double loss, double lr, double data_wait_s);
@@ -86,7 +86,7 @@ class Loop {
   StepTimes times_;
   SlowRanks speeds_;
   bool started_ = false;  // the first update is done
-  // What ranks have agreed on after the last update.
+  // Holds what ranks have agreed on after the last update.
   struct Votes {
     bool asked = false, out_of_time = false, save_time = false, skipped = false;
   } votes_;

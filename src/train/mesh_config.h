@@ -1,5 +1,5 @@
-// How a run is shared out to its ranks: the sizes of the mesh and what each rank keeps. As data; knows no
-// communicator.
+// Describes how a run is shared out to its ranks: the sizes of the mesh and what each rank keeps. It is data
+// and knows no communicator.
 #pragma once
 
 #include <functional>
@@ -12,14 +12,14 @@
 
 namespace vitrail {
 
-// How values travel between devices that have memory of their own.
+// Says how values travel between devices that have memory of their own.
 enum class MeshTransport { kAuto, kStaged, kNccl };
 template <>
 struct EnumNames<MeshTransport> {
   static constexpr const char* names[] = {"auto", "staged", "nccl"};
 };
 
-// What ZeRO 2 and 3 keep of the gradient sums while micro-batches are accumulated.
+// Says what ZeRO 2 and 3 keep of the gradient sums while micro-batches are accumulated.
 enum class KeptSums { kPiece, kWhole };
 template <>
 struct EnumNames<KeptSums> {

@@ -68,7 +68,7 @@ class OffloadPlanner {
  private:
   using Members = std::set<std::string>;  // parameters
 
-  // Whether a copy lies on the host, where updates write it.
+  // Returns whether a copy lies on the host, where updates write it.
   bool stays(const Value& copy) const {
     return !copy.container.empty() && layout_->at(copy.container).on_host();
   }

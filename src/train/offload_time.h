@@ -22,9 +22,9 @@ struct OffloadTimes {
 };
 OffloadTimes offload_times(const OffloadPlan& offload);
 
-// What an offload adds to an update of `update_s` seconds on the device: the longest of its parts, and what
-// remains of the parameters on the host, which come up twice a micro-batch while the device computes. 0
-// without an offload.
+// Returns what an offload adds to an update of `update_s` seconds on the device: the longest of its parts,
+// and what remains of the parameters on the host, which come up twice a micro-batch while the device
+// computes. 0 without an offload.
 double host_seconds(const StepPlan& step, int64_t micro_batches, double update_s);
 
 }  // namespace vitrail

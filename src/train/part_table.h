@@ -1,5 +1,5 @@
-// Which part of every persistent value each rank holds, and which rank hands a part on where several hold the
-// same. Knows neither files nor what the values mean.
+// Says which part of every persistent value each rank holds, and which rank hands a part on where several
+// hold the same. Knows neither files nor what the values mean.
 #pragma once
 
 #include <optional>
@@ -10,7 +10,7 @@
 
 namespace vitrail {
 
-// What a rank holds of a value: a part of its shape and, with ZeRO, a range of that part's elements.
+// Says what a rank holds of a value: a part of its shape and, with ZeRO, a range of that part's elements.
 struct HeldPart {
   Shape part;
   int64_t first = 0, count = 0;
@@ -33,8 +33,8 @@ class PartTable {
   std::vector<int> senders(size_t value) const;
   // The ranks that hold the same elements of a value, group by group; those with nothing are left out.
   std::vector<std::vector<int>> holders(size_t value) const;
-  // Which of these values the rank writes: every part is written by one of those that hold it, by the one
-  // that has the fewest bytes to write so far.
+  // Returns which of these values the rank writes: every part is written by one of those that hold it, by the
+  // one that has the fewest bytes to write so far.
   std::vector<size_t> written_by(int rank, std::span<const size_t> values) const;
 
  private:

@@ -1,6 +1,6 @@
-// What the ranks of a run compare before the first step, each as a hash: their data, the program before it is
-// cut, how it is cut, and the collectives in order; and the kernel tables of devices of one kind. A
-// difference would show as a wrong result or as a wait without end.
+// Computes what the ranks of a run compare before the first step, each as a hash: their data, the program
+// before it is cut, how it is cut, and the collectives in order; and the kernel tables of devices of one
+// kind. A difference would show as a wrong result or as a wait without end.
 #pragma once
 
 #include <string>

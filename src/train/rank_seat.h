@@ -1,4 +1,4 @@
-// Where each rank of a run sits: its host, its device and its cores; and the table of all. Knows no trainer.
+// Says where each rank of a run sits: host, device and cores; makes the table of all. Knows no trainer.
 #pragma once
 
 #include <string>

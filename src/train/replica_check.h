@@ -1,7 +1,7 @@
-// Whether the ranks that hold the same part of a persistent value hold the same bytes: a hash of each, and
-// one exchange of the hashes. Parameters, averages, optimizer state and low-precision copies are compared;
-// gradient sums, which are zero between updates, and data are not. Knows neither when to compare nor what a
-// difference means for the run.
+// Checks whether the ranks that hold the same part of a persistent value hold the same bytes, by a hash of
+// each and one exchange of the hashes. Parameters, averages, optimizer state and low-precision copies are
+// compared; gradient sums, which are zero between updates, and data are not. Knows neither when to compare
+// nor what a difference means for the run.
 #pragma once
 
 #include <optional>

@@ -1,6 +1,6 @@
-// What a run does about replicas that differ: it goes back to the last checkpoint before whose save they
-// agreed, and says which rank and which value it was; a rank that differs again before the run has come past
-// that step ends it. When to compare beside every mesh.verify_every updates is the loop's matter.
+// Decides what a run does about replicas that differ: it goes back to the last checkpoint before whose save
+// they agreed, and says which rank and which value it was; a rank that differs again before the run has come
+// past that step ends it. When to compare beside every mesh.verify_every updates is the loop's matter.
 #pragma once
 
 #include "train/replica_check.h"
@@ -15,7 +15,7 @@ class ReplicaPolicy {
   ReplicaPolicy(TrainStep& step, const Team& team, int64_t every, CheckpointKeeper& keeper,
                 RunJournal& journal);
 
-  // Whether the number of updates asks for a comparison.
+  // Returns whether the number of updates asks for a comparison.
   bool due(int64_t step) const { return step % every_ == 0; }
   // Compares; returns whether ranks differed and the run went back, and `progress` with it. Throws
   // Error(kDevice), which names the rank, when there is nothing to go back to, or one of the same ranks

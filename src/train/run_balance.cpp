@@ -11,7 +11,7 @@ bool RunBalance::to_find() const {
          parse_balance(setup_.config.mesh.balance).measured;
 }
 
-// What the first rank reads, told to all.
+// Returns what the first rank reads and tells to all.
 std::vector<int64_t> RunBalance::from_checkpoint(CheckpointKeeper& keeper, const std::string& ranks) const {
   std::vector<int64_t> shares;
   if (team_.leads()) shares = keeper.measured_shares(ranks);

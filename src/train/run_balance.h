@@ -13,7 +13,7 @@ class RunBalance {
   // All arguments must outlive the object.
   RunBalance(RunSetup& setup, const Team& team) : setup_(setup), team_(team) {}
 
-  // Whether shares other than even ones are asked for, and whether they are to be found.
+  // asked() returns whether shares other than even ones are asked for, to_find() whether to find them.
   bool asked() const { return !team_.alone() && !setup_.config.mesh.balance.empty(); }
   bool to_find() const;
   // Finds them and cuts the setup by them; all ranks call it. With `resumed`, those of the newest checkpoint

@@ -53,8 +53,8 @@ int ranks_of(const MeshConfig& mesh) {
   return static_cast<int>(std::max<int64_t>(mesh.dp, 1) * mesh.tp * mesh.sp * mesh.pp);
 }
 
-// Whether a rank is the first or the last along every axis but that of the stages: the floor rule gives the
-// last one the largest part.
+// Returns whether a rank is the first or the last along every axis but that of the stages: the floor rule
+// gives the last one the largest part.
 bool at_a_corner(const Mesh& mesh) {
   return std::all_of(std::begin(kAxes), std::end(kAxes), [&](Axis axis) {
     return axis == Axis::kPipeline || mesh.coordinate(axis) == 0 ||

@@ -51,7 +51,7 @@ class RunPlan {
     size_t bytes = 0;
   };
   const NeededLeast& least() const { return least_; }
-  // What each rank needs that was planned, where ranks take other shares of a micro-batch.
+  // Holds what a rank that was planned needs, where ranks take other shares of a micro-batch.
   struct RankNeed {
     int rank = 0;
     int64_t images = 0;  // of a micro-batch

@@ -42,15 +42,15 @@ std::string verdict(const RunReportContent& c) {
               format_percent(c.outcome.best).c_str(), format_integer(c.best_step).c_str());
 }
 
-// What lies on the host and counts with the device's memory: all of it where both are the same, else what is
-// page-locked for the device.
+// Returns the bytes on the host that count with the device's memory: all of them where both are the same,
+// else those that are page-locked for the device.
 size_t offloaded(const RunReportContent& c, Category category) {
   return c.rank.hardware->shares_host_memory() ? c.plan.layout->host_bytes(category)
                                                : c.plan.layout->bytes(Home::kLocked, category);
 }
 
-// What was planned for each buffer beside what was allocated: whole arenas, not what is alive in them at the
-// peak.
+// Returns what was planned for each buffer beside what was allocated: whole arenas, not what is alive in them
+// at the peak.
 std::vector<MemoryRow> allocations(const RunReportContent& c) {
   std::vector<MemoryRow> rows;
   const MemoryPlan none, &teacher = c.teacher ? c.teacher->memory() : none;

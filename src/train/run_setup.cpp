@@ -108,7 +108,7 @@ std::string describe_balance(const RunSetup& setup) {
   return text + "; evaluations are cut in proportion";
 }
 
-// What of the data does not divide among ranks, and what becomes of the rest.
+// Notes what of the data does not divide among ranks, and what becomes of the rest.
 void describe_shares(RunSetup& setup) {
   const Distribution& how = setup.step.distribution;
   const int ranks = how.mesh.size(Axis::kData);
@@ -135,7 +135,7 @@ void describe_shares(RunSetup& setup) {
                           " images on all ranks together; its padding does not count");
 }
 
-// What a pipeline costs, where it has too few micro-batches to hide its filling and draining.
+// Notes what a pipeline costs, where it has too few micro-batches to hide its filling and draining.
 void describe_stages(RunSetup& setup) {
   const int stages = setup.step.distribution.mesh.size(Axis::kPipeline);
   if (setup.step.stages.micros >= stages) return;

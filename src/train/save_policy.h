@@ -1,6 +1,6 @@
-// When a run saves, and how it handles a failed save: the failure is reported and the run goes on, since the
-// disk may have room again later. Only the first save, before training starts, and the last must succeed.
-// Several ranks write a checkpoint together, and the first one alone what is a model.
+// Decides when a run saves, and how it handles a failed save: the failure is reported and the run goes on,
+// since the disk may have room again later. Only the first save, before training starts, and the last must
+// succeed. Several ranks write a checkpoint together, and the first one alone what is a model.
 #pragma once
 
 #include <chrono>
@@ -26,11 +26,11 @@ class SavePolicy {
   // Saves step 0, so that a run can be resumed from its first second, and to show that saving works. Errors
   // pass.
   void save_first(const Progress& progress);
-  // Whether the config asks for a save after this step. A state after skipped updates is not worth a
+  // Returns whether the config asks for a save after this step. A state after skipped updates is not worth a
   // rollback, so the save waits for an update that was made.
   bool is_due(const Progress& progress, bool by_time) const;
   void save_if_due(const Progress& progress, bool by_time, const std::function<bool()>& update_was_made);
-  // Whether the time between checkpoints is over.
+  // Returns whether the time between checkpoints is over.
   bool time_is_over() const;
   // Saves now, unless this step is saved already.
   void save(const Progress& progress);

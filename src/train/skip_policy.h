@@ -1,4 +1,4 @@
-// What a run does about updates that were skipped because their gradients held NaN or Inf: a few are
+// Decides what a run does about updates that were skipped because their gradients held NaN or Inf: a few are
 // reported, too many in a row roll the run back to a checkpoint at half the learning rate. The device decides
 // which updates are skipped and counts them.
 #pragma once

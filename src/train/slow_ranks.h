@@ -24,7 +24,7 @@ class SlowRanks {
 
   // Takes the work of one update, by rank; returns those that have just become slow.
   std::vector<SlowRank> add(std::span<const double> seconds);
-  // Whether the ranks have just become known, and how long an update takes each of them.
+  // just_known() says whether the ranks have just become known, usual() how long an update takes each.
   bool just_known() const { return updates_ == kUsual + 1; }
   std::vector<double> usual() const;
 

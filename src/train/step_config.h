@@ -36,7 +36,7 @@ struct DistillConfig {
   }
 };
 
-// What of a step lies in the host's memory instead of the device's.
+// Says what of a step lies in the host's memory instead of the device's.
 enum class Offload { kNone, kOptimizer, kParameters };
 template <>
 struct EnumNames<Offload> {

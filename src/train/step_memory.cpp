@@ -1,4 +1,4 @@
-// What a planned step holds: its programs, and their bytes by memory and category.
+// Counts what a planned step holds: its programs, and their bytes by memory and category.
 #include <algorithm>
 
 #include "plan/node_times.h"

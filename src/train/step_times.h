@@ -1,6 +1,6 @@
-// Where the time of updates goes, on this rank and by what it is told on all others: compute, communication
-// exposed and hidden, the wait for data, imbalance. It reads clocks and adds up; the numbers of other ranks
-// come in an exchange that is made anyway.
+// Measures where the time of updates goes, on this rank and by what it is told on all others: compute,
+// communication exposed and hidden, the wait for data, imbalance. It reads clocks and adds up; the numbers of
+// other ranks come in an exchange that is made anyway.
 #pragma once
 
 #include <array>

@@ -1,4 +1,4 @@
-// What the ranks of a run agree on from step to step: numbers summed over ranks, decisions that one rank asks
+// The ranks of a run agree here from step to step on numbers summed over ranks, decisions that one rank asks
 // for and all follow, and what the first rank alone has seen. A run of one rank agrees with itself at once.
 #pragma once
 
@@ -15,7 +15,7 @@ class Team {
   explicit Team(MeshCommunicators* ranks) : ranks_(ranks) {}
 
   bool alone() const { return ranks_ == nullptr || ranks_->mesh().world() == 1; }
-  // Whether this rank writes the run's files and talks.
+  // Returns whether this rank writes the run's files and talks.
   bool leads() const { return alone() || ranks_->mesh().rank == 0; }
   int rank() const { return alone() ? 0 : ranks_->mesh().rank; }
   int size() const { return alone() ? 1 : ranks_->mesh().world(); }
@@ -27,7 +27,7 @@ class Team {
   std::vector<int64_t> gather(std::span<const int64_t> mine) const;
   // The texts of all ranks, by rank.
   std::vector<std::string> texts_of_all(const std::string& mine) const;
-  // Whether any rank says so.
+  // Returns whether any rank says so.
   bool any(bool mine) const;
   // The number that the leader has.
   double from_leader(double mine) const;

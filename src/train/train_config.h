@@ -150,7 +150,7 @@ TrainConfig resolved(TrainConfig config, int world = 1);
 // Returns a config file that gives the same run; `model` as it was resolved.
 Json to_json(const TrainConfig& config);
 
-// What happens to another value of "section.field" in a resumed run: accepted, reported or refused.
+// Says what happens to another value of "section.field" in a resumed run: accepted, reported or refused.
 enum class Change { kFree, kTold, kRefused };
 Change change_of(std::string_view key);
 

@@ -78,7 +78,7 @@ class TrainStep {
   Executor& micro() { return micro_; }
   Executor& update() { return update_; }
   Executor* last_micro() { return last_micro_.get(); }  // null: there is one rank
-  // What ranks exchanged in updates since the last call; all zero for one rank.
+  // Returns what ranks exchanged in updates since the last call; all zero for one rank.
   CollectiveTimes take_collective_times();
   RankContext& rank() const { return rank_; }
   size_t allocated_bytes() const;       // of what the plan's peak counts

@@ -25,8 +25,8 @@ struct TrainHooks {
   std::function<void(const TrainStatus&)> step;    // after every update
   std::function<void(const TrainStatus&)> logged;  // when it is also written to the log
   std::function<void(const EvalStatus&)> eval;
-  // Where the time of updates and of the start went; with several ranks, or where train.breakdown asks for
-  // it.
+  // It is told where the time of updates and of the start went, with several ranks, or where train.breakdown
+  // asks for it.
   std::function<void(const TimingStatus&)> timing;
   std::function<void(const StartStatus&)> start;
   std::function<void(const RunEvent&)> event;

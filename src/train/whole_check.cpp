@@ -150,7 +150,7 @@ void WholeCheck::before(size_t node) {
     check_->add_input(input_view(known_.at(whole.ins[i]).at(mine.ins[i]), as_it_is));
 }
 
-// What a node reads that no node has made, or that was moved since it was compared.
+// Compares what a node reads that no node has made, or that was moved since it was compared.
 void WholeCheck::take_input(size_t node, ValueId cut, ValueId whole) {
   ValueId& home = homes_[static_cast<size_t>(whole)];
   if (home == cut || (home >= 0 && !moved_.insert(cut).second)) return;

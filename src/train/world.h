@@ -22,7 +22,7 @@ struct WorldRequest {
   Variables variables;  // of the environment, in which mpirun and srun say that this process is a rank
 };
 
-// Who this process is in a run.
+// Says who this process is in a run.
 struct World {
   std::vector<std::unique_ptr<Communicator>> ranks;  // those of this process
   int size = 1;                                      // of all processes

@@ -12,8 +12,8 @@
 
 namespace vitrail {
 
-// Who gave the value of a setting that the file speaks of, too. The file stands above a config, and below the
-// command line.
+// Says who gave the value of a setting that the file speaks of, too. The file stands above a config, and
+// below the command line.
 enum class GivenBy { kDefault, kConfig, kCommand };
 
 struct DeepSpeedBase {

@@ -1,5 +1,5 @@
-// What Vitrail does with every key of a DeepSpeed JSON: one table, by which a file's keys are sorted and
-// which docs/deepspeed.md lists.
+// States what Vitrail does with every key of a DeepSpeed JSON: one table, by which a file's keys are sorted
+// and which docs/deepspeed.md lists.
 #pragma once
 
 #include <span>
@@ -27,7 +27,7 @@ std::span<const KeyRow> deepspeed_keys();
 // does not know.
 void sort_keys(Reader& reader);
 
-// Whether a value switches something on: by any "enabled" within it, else by being there at all.
+// Returns whether a value switches something on: by any "enabled" within it, else by being there at all.
 bool is_on(const Json& value);
 
 // "did you mean x?" for a key of the file, or nothing.

@@ -1,4 +1,4 @@
-// How a run is shared out: tensor and sequence parallelism, pipeline stages, ZeRO and offload.
+// Reads how a run is shared out: tensor and sequence parallelism, pipeline stages, ZeRO and offload.
 #include <algorithm>
 
 #include "train/deepspeed/keys.h"

@@ -12,7 +12,7 @@ namespace {
 // DeepSpeed's scale has no upper limit; f32 ends before this one.
 const double kNoLimit = std::ldexp(1.0, 126);
 
-// Whether a block switches its type on; "auto" asks the config.
+// Returns whether a block switches its type on; "auto" asks the config.
 bool enabled(Reader& reader, const std::string& block, const char* type) {
   const std::string path = block + ".enabled";
   if (!reader.is_auto(path)) return reader.flag(path, "").value_or(false);
