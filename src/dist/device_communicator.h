@@ -27,7 +27,7 @@ class DeviceCommunicator {
   virtual void check() = 0;
   // Ends what is enqueued and makes every later call fail with this text. May be called from any thread.
   virtual void abort(const std::string& why) = 0;
-  // How long an answer may take where the host waits for one.
+  // Returns how long an answer may take where the host waits for one.
   virtual double deadline_s() const = 0;
 };
 

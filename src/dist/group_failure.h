@@ -1,4 +1,4 @@
-// Why a group of ranks has failed, once one of them has: the first text stays. Any thread may call it.
+// Holds why a group of ranks has failed, once one of them has: the first text stays. Any thread may call it.
 #pragma once
 
 #include <atomic>

@@ -16,12 +16,12 @@ namespace vitrail {
 // Returns the value of a variable of the environment, or null.
 using Variables = std::function<const char*(const char* name)>;
 
-// Whether this process is a rank that mpirun started.
+// Returns whether this process is a rank that mpirun started.
 bool started_by_mpirun(const Variables& variables);
-// Whether this process is a task that srun started, among several or alone, and offers PMIx to.
+// Returns whether this process is a task that srun started, among several or alone, and offers PMIx to.
 bool started_by_srun(const Variables& variables);
-// Whether srun started several tasks without PMIx: each would take itself for the only rank, or die inside
-// MPI. `srun --mpi=pmix` is what to say.
+// Returns whether srun started several tasks without PMIx: each would take itself for the only rank, or die
+// inside MPI. `srun --mpi=pmix` is what to say.
 bool started_by_srun_without_pmix(const Variables& variables);
 
 inline constexpr const char* kInstallMpi = "apt install openmpi-bin";
@@ -53,7 +53,7 @@ HostPlace mpi_host_place();
 
 namespace mpi {
 
-// What the plugin hands over.
+// Holds what the plugin hands over.
 struct Api {
   uint64_t version;  // a hash of this header and what it includes (cmake/mpi.cmake)
   std::unique_ptr<Communicator> (*world)();

@@ -1,4 +1,4 @@
-// What a rank is doing right now: its phase, step and node, and its last events. The rank's own thread posts,
+// Holds what a rank is doing now: its phase, step and node, and its last events. The rank's own thread posts,
 // the thread that reports for it reads; posting a node is one store. Knows neither ranks nor sockets.
 #pragma once
 
@@ -47,7 +47,7 @@ class Pulse {
   RankPhase phase() const { return phase_.load(std::memory_order_relaxed); }
   // Returns the same name in memory that lasts as long as this object, for at_node().
   const char* keep(std::string_view name);
-  // What others had to say since the last call, for the run's log.
+  // Returns what others had to say since the last call, for the run's log.
   std::vector<std::string> take_log_events();
   // Tests set it, before use, where a rank is to die in a given phase: enter() and begin_step() call it.
   std::function<void(RankPhase phase, int64_t step)> on_enter;

@@ -1,5 +1,5 @@
-// What transports share: the checks of a collective before it starts, and the sum over ranks, always made in
-// the order of the ranks, so that the same inputs give the same bits whatever carries them. Knows no
+// Holds what transports share: the checks of a collective before it starts, and the sum over ranks, always
+// made in the order of the ranks, so that the same inputs give the same bits whatever carries them. Knows no
 // transport.
 #pragma once
 
@@ -20,7 +20,7 @@ std::string to_string(const Collective& collective);
 std::string disagreement(const Collective& mine, int my_rank, const Collective& other, int other_rank,
                          int size);
 
-// Whether sums are made of this type: f64, f32, f16, bf16, i64, i32.
+// Returns whether sums are made of this type: f64, f32, f16, bf16, i64, i32.
 bool can_sum(DType dtype);
 
 // Writes ins[0] + ins[1] + ... to every one of `outs`, for `count` elements. 16-bit types are summed in f32

@@ -49,7 +49,7 @@ std::string own_program(const std::string& name, const std::string& remedy);
 // it fails.
 std::string output_of(std::vector<std::string> words);
 
-// How a program ended, and what it wrote.
+// Says how a program ended, and what it wrote.
 struct ProgramEnd {
   int code = 0;  // 128 and the signal's number where one ended it
   std::string out, err;

@@ -1,6 +1,6 @@
-// Which Open MPI starts ranks as processes: the host's, whose mpirun is in PATH; where that is missing or
-// cannot be used, the one that a relocatable installation brings along, which serves one host. Starts
-// nothing.
+// Chooses which Open MPI starts ranks as processes: the host's, whose mpirun is in PATH; where that is
+// missing or cannot be used, the one that a relocatable installation brings along, which serves one host.
+// Starts nothing.
 #pragma once
 
 #include <filesystem>
@@ -12,7 +12,7 @@
 
 namespace vitrail {
 
-// Where MPI is looked for.
+// Says where MPI is looked for.
 struct MpiSearch {
   std::string path;               // PATH's value
   std::filesystem::path program;  // whose installation may have brought one along

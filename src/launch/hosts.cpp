@@ -57,7 +57,7 @@ void add_line(Hosts& hosts, const std::string& line, const std::string& where) {
   add(hosts, name, slots, where);
 }
 
-// Whether a word is meant as a file: with a folder, or with an ending that no host has.
+// Returns whether a word is meant as a file: with a folder, or with an ending that no host has.
 bool looks_like_file(const std::string& value) {
   const std::string ending = std::filesystem::path(value).extension();
   for (const char* known : {".txt", ".hosts", ".hostfile", ".machines", ".list", ".conf", ".cfg"})

@@ -30,7 +30,7 @@ Hosts hosts_from(const std::string& value);
 // Throws Error(kUsage) when there are more ranks than slots.
 void require_slots(const Hosts& hosts, int64_t ranks);
 
-// Whether a scheduler has given this process hosts, which mpirun asks it for.
+// Returns whether a scheduler has given this process hosts, which mpirun asks it for.
 bool under_scheduler();
 
 // Returns the hosts on which nothing can be started within `seconds`: mpirun itself would name none of them.

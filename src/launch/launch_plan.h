@@ -1,5 +1,5 @@
-// How `vitrail launch` starts the ranks of a command: as processes by mpirun, or as threads of one process;
-// and why. Starts nothing.
+// Decides how `vitrail launch` starts the ranks of a command: as processes by mpirun, or as threads of one
+// process; and why. Starts nothing.
 #pragma once
 
 #include <string>

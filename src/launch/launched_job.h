@@ -57,7 +57,7 @@ struct JobSettings {
   std::function<void(const std::string&)> error;  // why a job is started again
 };
 
-// What is left of a job when a rank, or the host it was on, does not come back.
+// Says what is left of a job when a rank, or the host it was on, does not come back.
 struct RanksLeft {
   std::vector<int> ranks;  // by their numbers so far, ascending; empty: none
   Hosts hosts;             // as a list, without the one that is gone

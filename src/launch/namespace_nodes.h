@@ -20,7 +20,7 @@ class NamespaceNodes {
   NamespaceNodes& operator=(const NamespaceNodes&) = delete;
 
   const std::vector<std::string>& names() const { return names_; }
-  // What mpirun must be told to start ranks on them.
+  // Returns what mpirun must be told to start ranks on them.
   const Assignments& environment() const { return environment_; }
 
  private:

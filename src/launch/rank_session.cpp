@@ -41,12 +41,12 @@ void die(const std::string& how) {
   ::kill(::getpid(), how == "stop" ? SIGSTOP : SIGKILL);
 }
 
-// What VITRAIL_TEST_FAULT says.
+// Holds what VITRAIL_TEST_FAULT says.
 struct Fault {
   int64_t rank = 0, step = 0;
   std::string phase, how, marker;
 
-  // Whether it has not happened yet; with a marker, in any process.
+  // Returns whether it has not happened yet; with a marker, which this makes, in any process.
   bool is_first() const {
     if (marker.empty()) return true;
     const int fd = ::open(marker.c_str(), O_CREAT | O_EXCL | O_WRONLY | O_CLOEXEC, 0600);

@@ -29,15 +29,15 @@ struct RankSettings {
   int ranks = 1;         // threads of this process, where no launcher made it one of several
 };
 
-// Whether mpirun or srun started this process.
+// Returns whether mpirun or srun started this process.
 bool started_as_rank();
 
-// What the environment asks to be done to a rank after its updates; empty: nothing. For tests.
+// Returns what the environment asks to be done to a rank after its updates; empty: nothing. Tests use it.
 std::function<void(TrainStep&, int64_t made)> bit_fault(int rank);
 
 class RankSession {
  public:
-  // Whether this process is one of a job's, or has several ranks itself.
+  // Returns whether this process is one of a job's, or has several ranks itself.
   static bool needed(int64_t ranks);
 
   // Reports to `vitrail launch` from here on, if that has started this process.

@@ -1,4 +1,4 @@
-// Which ranks of a job are left when one of them does not come back, and how it goes on with them.
+// Finds which ranks of a job are left when one of them does not come back, and how it goes on with them.
 #include <algorithm>
 
 #include "base/error.h"

@@ -1,4 +1,4 @@
-// Which hosts nothing can be started on, found by starting `true` on all of them at once.
+// Finds the hosts that nothing can be started on, by starting `true` on all of them at once.
 #include <ifaddrs.h>
 #include <netdb.h>
 #include <netinet/in.h>

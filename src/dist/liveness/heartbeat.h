@@ -48,7 +48,7 @@ class Heartbeat {
   void failed(int rank, int code, bool by_others, const std::string& text);
   // Tells it that the ranks of this process are done.
   void leave();
-  // Why the job is to end, once that is known; waits for so long.
+  // Returns why the job is to end, once that is known; waits for it at most so many seconds.
   std::optional<Verdict> verdict(double seconds = 0);
 
  private:

@@ -39,8 +39,8 @@ class LineSocket {
   void flush();
   // The lines that have come whole; an end or an error of the connection sets closed().
   std::vector<std::string> receive();
-  // Whether bytes that were sent have not been acknowledged by the other side's system: a stopped process
-  // acknowledges, a host that is cut off does not.
+  // Returns whether bytes that were sent have not been acknowledged by the other side's system: a stopped
+  // process acknowledges, a host that is cut off does not.
   bool unacknowledged() const;
 
  private:

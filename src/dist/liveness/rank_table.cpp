@@ -11,8 +11,8 @@ namespace {
 
 constexpr double kSecondThoughts = 1;  // seconds in which the cause of a failed exchange may still show
 
-// How long a rank's own thread may post nothing, by phase. A node is a second's work at most; opening data
-// and writing files may take long.
+// Returns how long a rank's own thread may post nothing, by phase. A node is a second's work at most; opening
+// data and writing files may take long.
 double idle_limit(RankPhase phase) {
   constexpr double kSeconds[] = {600, 300, 300, 300, 600, 1200};
   return kSeconds[static_cast<size_t>(phase)];

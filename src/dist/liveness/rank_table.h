@@ -25,8 +25,8 @@ struct Limits {
 
 constexpr int kKilled = 137, kStopped = 70, kCutOff = 69;  // exit codes
 
-// How the rank of a verdict was lost: it told its error itself; its process died or stopped; nothing comes
-// from where it is.
+// Says how the rank of a verdict was lost: it told its error itself; its process died or stopped; nothing
+// comes from where it is.
 enum class Loss { kTold, kVanished, kUnreachable };
 
 struct Verdict {

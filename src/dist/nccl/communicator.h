@@ -25,7 +25,7 @@ class NcclCommunicator : public DeviceCommunicator {
   double deadline_s() const override { return watched_.deadline_s(); }
 
  private:
-  // What one collective is made of; each returns NCCL's first error.
+  // These make the calls of which one collective is made; each returns NCCL's first error.
   Status calls_of(const Collective& collective, void* stream) const;
   Status reduce_scatter(const Collective& c, void* stream) const;
   Status all_gather(const Collective& c, void* stream) const;

@@ -14,8 +14,8 @@ namespace {
 
 class PendingCollective;
 
-// What a rank has on its way in all of its groups: a rank that waits for one moves all of them on, since
-// others may wait for its share of any. Used by the rank's own thread alone.
+// Holds what a rank has on its way in all of its groups: a rank that waits for one moves all of them on,
+// since others may wait for its share of any. It is used by the rank's own thread alone.
 struct Rank {
   int number = 0;  // in the world
   std::vector<PendingCollective*> on_its_way;

@@ -10,7 +10,7 @@ namespace {
 using Kind = Collective::Kind;
 constexpr size_t kSmallBytes = 4096;  // below this a second meeting of all would cost more than the copies
 
-// Whether every rank may read everything; the counts of these kinds are the same on all ranks.
+// Returns whether every rank may read everything; the counts of these kinds are the same on all ranks.
 bool is_small(const Collective& c) {
   if (c.kind == Kind::kAllToAll || c.kind == Kind::kSend || c.kind == Kind::kReceive) return false;
   const size_t count = std::accumulate(c.counts.begin(), c.counts.end(), size_t{0});

@@ -24,8 +24,8 @@ class Slot {
   bool publish(int party, const Collective& collective);
   const std::vector<int>& published() const { return order_; }  // under the group's lock
   bool ready() const { return published_.load() == parties(); }
-  // Whether all inputs are kept here: no party touches another's memory, and each is complete with its own
-  // share.
+  // Returns whether all inputs are kept here: no party touches another's memory, and each is complete with
+  // its own share.
   bool detached() const { return detached_; }
 
   // A party does its share between these two. begin_share() is false when the collective has failed or

@@ -1,5 +1,5 @@
-// What all groups of one set of rank threads share: the event count that wakes each rank, and the abort that
-// ends every wait. Knows no collectives.
+// Holds what all groups of one set of rank threads share: the event count that wakes each rank, and the abort
+// that ends every wait. Knows no collectives.
 #pragma once
 
 #include <atomic>
@@ -12,7 +12,7 @@
 
 namespace vitrail::threads {
 
-// What a rank sleeps on; whoever has changed something that it waits for notifies it.
+// A rank sleeps on this; whoever has changed something that it waits for notifies it.
 class EventCount {
  public:
   uint32_t value() const { return count_.load(); }
@@ -24,7 +24,7 @@ class EventCount {
   alignas(64) std::atomic<uint32_t> count_{0};  // 32 bits can be waited on directly
 };
 
-// How long a rank that waits spins before it sleeps, of so many ranks on so many cores.
+// Returns how long a rank that waits spins before it sleeps, of so many ranks on so many cores.
 std::chrono::microseconds spin_of(int ranks, unsigned cores);
 
 class World {
