@@ -23,7 +23,7 @@ namespace vitrail::cli {
 namespace {
 constexpr size_t kClassRows = 40;
 
-// What the first rank found.
+// Holds what the first rank found.
 struct Found {
   EvalResult result;
   std::string device;

@@ -26,7 +26,7 @@ SeedTimes seed_times(int threads, Console& console) {
   return read_seed_times(output_of({program, "--cores", std::to_string(threads)}));
 }
 
-// What the command measures, and the files it writes.
+// Holds what the command measures, and the files it writes.
 struct Session {
   explicit Session(const Options& given) : options(given), axes(parse_sweeps(given.list("sweep"))) {
     // The file is opened first, so that a path that cannot be written fails at once.

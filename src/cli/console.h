@@ -1,5 +1,5 @@
-// Where a command writes: data to stdout, messages to stderr. Implements --json, --quiet, -v and NO_COLOR,
-// and a closed pipe. The only code that writes to the terminal.
+// A command writes here: data to stdout, messages to stderr. This implements --json, --quiet, -v and
+// NO_COLOR, and a closed pipe. It is the only code that writes to the terminal.
 #pragma once
 
 #include <nlohmann/json_fwd.hpp>

@@ -13,7 +13,7 @@ constexpr std::pair<std::string_view, std::string_view> kFlags[] = {{"train.dtyp
                                                                     {"train.micro_batch", "batch"},
                                                                     {"optim.name", "optimizer"}};
 
-// Whether --mesh dp=2,zero=1 speaks of "mesh.zero".
+// Returns whether --mesh dp=2,zero=1 speaks of "mesh.zero".
 bool in_mesh(const Options& options, std::string_view key) {
   if (!options.given_beyond("mesh", Origin::kConfig) || !key.starts_with("mesh.")) return false;
   for (const std::string_view part : split(options.text("mesh"), ','))

@@ -1,6 +1,6 @@
-// Where a command runs: --device and --backend combined into one choice of kernels and device, --kernels, the
-// table that ranks kernels, and --ranks, --mesh and --deadline: the ranks of an inference and where each of
-// them writes. A process that is alone runs as if there were no ranks.
+// Decides where a command runs: --device and --backend combined into one choice of kernels and device,
+// --kernels, the table that ranks kernels, and --ranks, --mesh and --deadline: the ranks of an inference and
+// where each of them writes. A process that is alone runs as if there were no ranks.
 #pragma once
 
 #include <functional>

@@ -79,7 +79,7 @@ class Options {
   double number(std::string_view name) const;
   const std::vector<std::string>& list(std::string_view name) const;
   Origin origin(std::string_view name) const;
-  // Whether it is an option of the command, with a value that comes from beyond a source: kDefault, kConfig.
+  // Returns whether it is an option of the command, with a value from beyond a source: kDefault, kConfig.
   bool given_beyond(std::string_view name, Origin source) const {
     return declared(name) && given(name) && origin(name) > source;
   }

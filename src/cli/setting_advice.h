@@ -1,5 +1,5 @@
-// What to try when a setting is refused: its default, its choices, its purpose. An error of a config without
-// a hint gets one here, from the table that declares the settings.
+// Says what to try when a setting is refused: its default, its choices, its purpose. An error of a config
+// without a hint gets one here, from the table that declares the settings.
 #pragma once
 
 #include <string>

@@ -21,7 +21,7 @@ void add_train_settings(CommandSpec& command);
 // Returns whether the options request training: --train, or any setting that only a training config has.
 bool asks_for_training(const Options& options);
 
-// What the options ask for, for the ranks that plan it themselves.
+// Holds what the options ask for, for the ranks that plan it themselves.
 struct PlannedRun {
   TrainConfig config;
   std::optional<int64_t> classes;

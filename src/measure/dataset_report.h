@@ -1,5 +1,5 @@
-// What a dataset holds, as `data stats` shows it: samples a class, sizes, mean and deviation of the channels.
-// Reads no image and prints nothing.
+// Reports what a dataset holds, as `data stats` shows it: samples a class, sizes, mean and deviation of the
+// channels. Reads no image and prints nothing.
 #pragma once
 
 #include <nlohmann/json_fwd.hpp>

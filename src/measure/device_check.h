@@ -25,7 +25,7 @@ std::optional<DeviceFile> speed_of(const DeviceInfo& device, const std::string& 
 // Returns what predicts the seconds of a run's updates by that file; nothing where there is none.
 std::function<double(const StepPlan& plan, int64_t accumulation)> update_predictor(
     const DeviceInfo& device, const std::string& named, const std::vector<std::filesystem::path>& places);
-// Why a file does not describe the device; empty: it does.
+// Returns why a file does not describe the device; empty: it does.
 std::string mismatch(const DeviceFile& file, const DeviceInfo& device);
 
 struct CheckedStep {

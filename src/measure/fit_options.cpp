@@ -15,7 +15,7 @@ namespace {
 
 constexpr int64_t kMostWanted = 1 << 24;
 
-// Whether a way takes no more measures against a lack of memory than another, in the same arithmetic.
+// Returns whether a way takes no more measures against a lack of memory than another, in the same arithmetic.
 bool spares_less(const TrainConfig& a, const TrainConfig& b) {
   return a.train.dtype == b.train.dtype && a.mesh.tp <= b.mesh.tp && a.mesh.sp <= b.mesh.sp &&
          a.mesh.zero <= b.mesh.zero && a.train.recompute <= b.train.recompute &&

@@ -16,14 +16,14 @@
 
 namespace vitrail {
 
-// Whether the command line itself, no config file, speaks of an option ("targets") or a setting
+// Returns whether the command line itself, no config file, speaks of an option ("targets") or a setting
 // ("mesh.zero").
 using IsGiven = std::function<bool(const std::string& key)>;
 
 // Throws Error(kUsage) where options of `plan` ask for different things, or one would have no effect.
 void require_one_question(const IsGiven& given);
 
-// Whether a cluster is planned with the mesh of the run, not with all that are sensible.
+// Returns whether a cluster is planned with the mesh of the run, not with all that are sensible.
 bool names_a_mesh(const IsGiven& given);
 
 struct FitRequest {

@@ -1,4 +1,4 @@
-// How busy the machine was with other work during a measurement: it bounds the trust in a figure.
+// Measures how busy the machine was with other work during a measurement: it bounds the trust in a figure.
 #pragma once
 
 #include <string>

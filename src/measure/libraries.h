@@ -1,6 +1,6 @@
-// Which third-party libraries this process runs with or would open, and what each is for. Queries the dynamic
-// linker, so that the result describes the running program and no vendor header is needed. Looking for a
-// library that is opened on demand opens it.
+// Finds which third-party libraries this process runs with or would open, and what each is for. Queries the
+// dynamic linker, so that the result describes the running program and no vendor header is needed. Looking
+// for a library that is opened on demand opens it.
 #pragma once
 
 #include <string>

@@ -1,4 +1,4 @@
-// What a planned run keeps on the host, whether it fits there and on its device, as text and JSON.
+// Reports as text and JSON what a planned run keeps on the host, and whether it fits there and on its device.
 #include <nlohmann/json.hpp>
 
 #include "measure/run_estimate.h"

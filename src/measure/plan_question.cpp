@@ -1,5 +1,5 @@
-// Which options of `plan` ask for a table or a search of their own, what has no part in it, and what goes
-// with another option alone.
+// Says which options of `plan` ask for a table or a search of their own, what has no part in it, and what
+// goes with another option alone.
 #include "base/error.h"
 #include "measure/fit_options.h"
 

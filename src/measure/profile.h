@@ -1,5 +1,5 @@
-// Where the time of a run goes, as rows: nodes grouped by operation and by the parts of a ViT layer. Measures
-// nothing itself.
+// Shows where the time of a run goes, as rows: nodes grouped by operation and by the parts of a ViT layer.
+// Measures nothing itself.
 #pragma once
 
 #include <string>

@@ -1,4 +1,4 @@
-// What a profile came to, with what was measured beside it: as text, as JSON, and as a page that stands
+// Shows what a profile came to, with what was measured beside it: as text, as JSON, and as a page that stands
 // alone, with roofline, the time of each layer by part, the sweep's figure, the time of each rank, and the
 // tables. Measures nothing.
 #pragma once

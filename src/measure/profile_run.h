@@ -16,7 +16,7 @@
 
 namespace vitrail {
 
-// What was measured. Rows of one rank; where there are several, of the first.
+// Holds what was measured. Its rows are those of one rank; where there are several, of the first.
 struct Profile {
   std::string what;             // "vit_base_patch16_224 (width 768, ...), batch 1, in f32"
   std::string device, backend;  // "cpu (avx2, 2 threads)", "cpu"

@@ -14,7 +14,7 @@
 
 namespace vitrail {
 
-// What threads share.
+// Says what threads share.
 struct ParallelKinds {
   bool heads = false, rows = false, softmax = false;
 };

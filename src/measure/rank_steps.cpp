@@ -43,7 +43,7 @@ double waited_s(const TimingStatus& timing) {
   return waited;
 }
 
-// What one rank measured.
+// Holds what one rank measured.
 struct Measured {
   explicit Measured(int ranks) : clock(ranks) {}
   StepTimes clock;

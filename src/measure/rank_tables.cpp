@@ -67,7 +67,7 @@ std::string pipeline_table(const RunPlan& plan) {
          table.text() + "\n" + to_string(turns, shape);
 }
 
-// What ZeRO 2 and 3 may keep of the gradient sums between micro-batches.
+// Tabulates what ZeRO 2 and 3 may keep of the gradient sums between micro-batches.
 std::string sums_table(const RunPlan& plan) {
   const std::vector<RunPlan::Sums> choices = plan.kept_sums();
   if (choices.empty()) return "";

@@ -1,5 +1,5 @@
-// What a plan says of a run on several ranks: the mesh, the needs of its ranks, the stages of a pipeline,
-// what is exchanged. Estimates no time and prints nothing.
+// Tabulates what a plan says of a run on several ranks: the mesh, the needs of its ranks, the stages of a
+// pipeline, what is exchanged. Estimates no time and prints nothing.
 #pragma once
 
 #include <nlohmann/json_fwd.hpp>

@@ -32,7 +32,7 @@ RunEstimate estimate_run(const RunPlan& plan, const PlanTarget& target);
 nlohmann::ordered_json to_json(const RunPlan& plan, const RunEstimate& estimate);
 std::string to_text(const RunPlan& plan, const RunEstimate& estimate);
 
-// Whether it fits its memories, the device's and the host's, and which offload would let it fit.
+// Returns whether it fits its memories, the device's and the host's; the text says which offload would help.
 bool fits(const RunPlan& plan, const RunEstimate& estimate);
 std::string fits_text(const RunPlan& plan, const RunEstimate& estimate);
 std::string fit_warning(const RunPlan& plan, const RunEstimate& estimate);  // empty: it fits
@@ -40,8 +40,8 @@ std::string fit_warning(const RunPlan& plan, const RunEstimate& estimate);  // e
 std::string host_table(const RunPlan& plan, const RunEstimate& estimate);
 void add_offload(nlohmann::ordered_json& json, const RunPlan& plan, const RunEstimate& estimate);
 
-// What dump_program prints: the micro program as a pass leaves it, or another program of the step as it runs:
-// the last micro-batch of an update, in which ranks sum their gradients, the update, or the evaluation.
+// Names what dump_program prints: the micro program as a pass leaves it, or another program of the step as it
+// runs: an update's last micro-batch, in which ranks sum gradients, the update, or the evaluation.
 std::vector<std::string> dumps_of_training();
 // Returns one of them, one line a node.
 std::string dump_program(const RunPlan& plan, const std::string& after);

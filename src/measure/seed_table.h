@@ -24,7 +24,7 @@ struct SeedTimes {
   const Row& at(const std::string& name) const;
   // The multiplications of one thread a second, by the MLP, which runs on one.
   double rate() const;
-  // What the arithmetic predicts for attention: heads on their cores, then the output projection on one.
+  // Returns what arithmetic predicts for attention: heads on their cores, then the output projection on one.
   double predicted_attention() const;
 };
 

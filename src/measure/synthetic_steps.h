@@ -30,7 +30,7 @@ class SyntheticSteps {
   // The programs of an update in the order in which they run.
   std::vector<Executor*> programs();
   void reset_times();  // of their nodes
-  // What ranks exchanged since the last call; all zero for one rank.
+  // Returns what ranks exchanged since the last call; all zero for one rank.
   CollectiveTimes take_collective_times() { return step_.take_collective_times(); }
 
  private:

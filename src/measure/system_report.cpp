@@ -53,7 +53,7 @@ double measure_peak(int threads) {
   return find_entry(device.backend).measure(device, *open_device(device), "f32", false).gflops;
 }
 
-// What the libraries of backends are that are driven by some.
+// Adds the libraries of those backends that are driven by some.
 void add_libraries(ordered_json& json) {
   for (const BackendEntry& backend : backend_registry()) {
     const BackendReport found = backend.report();

@@ -1,4 +1,4 @@
-// What this machine and this build can do, and what is missing, as `doctor` shows it. Measures the
+// Reports what this machine and this build can do, and what is missing, as `doctor` shows it. Measures the
 // processor's peak, which takes about a tenth of a second; prints nothing.
 #pragma once
 

@@ -44,7 +44,7 @@ KernelTable::Row tuned_row(const GemmSize& size, const DeviceInfo& device,
 // Parses "197x2304x768" as m x n x k; throws Error(kUsage) for any other text.
 GemmSize parse_gemm(const std::string& text);
 std::string size_text(const GemmSize& size);  // "197x2304x768"
-// What was measured of a GEMM, for scripts and for people.
+// Returns what was measured of a GEMM, for scripts and for people.
 nlohmann::ordered_json row_json(const GemmSize& size, const std::vector<KernelSpeed>& speeds);
 std::vector<std::string> row_cells(const GemmSize& size, const std::vector<KernelSpeed>& speeds);
 

@@ -1,4 +1,4 @@
-// How far a run or a long command is, as one line: plain for logs, with a bar for a terminal. Writes nothing.
+// Tells how far a run or command is, as one line: plain for logs, with a bar for a terminal. Writes nothing.
 #pragma once
 
 #include <cstdint>

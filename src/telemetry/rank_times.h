@@ -1,5 +1,5 @@
-// Where the time of a run's ranks went: updates by rank, collectives by kind, the start by phase. As lines of
-// metrics.jsonl (docs/run-folder.md lists the keys) and as text. Measures nothing itself.
+// Says where the time of a run's ranks went: updates by rank, collectives by kind, the start by phase. It
+// does so as lines of metrics.jsonl (docs/run-folder.md lists the keys) and as text. Measures nothing itself.
 #pragma once
 
 #include <cstdint>
@@ -68,7 +68,7 @@ std::string breakdown_tables(const TimingStatus& status);
 // Returns "start 1.42 s: process 0.02 s, ..., first update 0.31 s", each phase as the slowest rank had it.
 std::string start_line(const StartStatus& status);
 
-// What the lines of metrics.jsonl hold of them, those of a run on another number of ranks before left out.
+// Holds what the lines of metrics.jsonl say of them, those of an earlier run on other ranks left out.
 struct RankHistory {
   std::optional<TimingStatus> timing;  // all updates together
   std::optional<StartStatus> start;    // the last one

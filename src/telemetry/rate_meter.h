@@ -1,5 +1,5 @@
-// How fast this process trains and how long it will still take, on the steady clock. It counts only the steps
-// of this process, so steps done before a resume do not distort the rate.
+// Measures how fast this process trains and how long it will still take, on the steady clock. It counts only
+// the steps of this process, so steps done before a resume do not distort the rate.
 #pragma once
 
 #include <chrono>

@@ -1,5 +1,5 @@
-// What a training run reports at a moment: a step, an evaluation, the end of an epoch, an event; and the JSON
-// line each becomes in metrics.jsonl (docs/run-folder.md lists the keys). Measures nothing itself.
+// Says what a training run reports at a moment: a step, an evaluation, the end of an epoch, an event; and the
+// JSON line each becomes in metrics.jsonl (docs/run-folder.md lists the keys). Measures nothing itself.
 #pragma once
 
 #include <cstdint>

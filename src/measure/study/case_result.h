@@ -1,5 +1,5 @@
-// What a case has measured, in one form for all kinds of them: taken from what its command printed or left in
-// a run folder, kept as JSON, read back and checked.
+// Holds what a case has measured, in one form for all kinds of them: taken from what its command printed or
+// left in a run folder, kept as JSON, read back and checked.
 #pragma once
 
 #include <nlohmann/json_fwd.hpp>

@@ -11,7 +11,7 @@ namespace vitrail {
 
 namespace {
 
-// What may stand in a file's name; the rest becomes "-".
+// Keeps what may stand in a file's name; anything else becomes "-".
 std::string as_name(const std::string& text) {
   std::string name = text;
   for (char& c : name)
@@ -80,7 +80,7 @@ void set(Words& words, const std::string& key, const std::string& value) {
   words.insert(words.end(), {"--set", key + "=" + value});
 }
 
-// What both kinds of updates are told of the config and of where they run.
+// Adds what both kinds of updates are told of the config and of where they run.
 void add_config(const StudyCase& one, const StudyConfig& c, Words& words) {
   if (!c.recipe.empty()) words.insert(words.end(), {"--config", c.recipe});
   if (!c.dtype.empty()) words.insert(words.end(), {"--dtype", c.dtype});

@@ -42,7 +42,7 @@ struct StudyHost {
   std::string name;
   int64_t slots = 1;
 };
-// Where cases run: the program itself, and nodes with the environment that reaches them.
+// Says where cases run: the program itself, and nodes with the environment that reaches them.
 struct StudyPlaces {
   std::string program;
   std::vector<StudyHost> hosts = {};

@@ -18,7 +18,7 @@ class GpuReadings {
   void start();
   // Reads all GPUs, unless that was done a moment ago.
   void read();
-  // What was read since start().
+  // Returns what was read since start().
   std::vector<GpuReading> result() const;
 
  private:

@@ -39,7 +39,7 @@ struct EnumNames<Scaling> {
   static constexpr const char* names[] = {"strong, fixed batch", "strong, fixed batch a rank", "weak"};
 };
 
-// What one number of ranks gives, against the smallest one.
+// Holds what one number of ranks gives, against the smallest one.
 struct CurveRow {
   const StudyPoint* point = nullptr;
   double seconds = kUnknown, low_s = kUnknown,

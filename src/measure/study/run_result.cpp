@@ -1,4 +1,4 @@
-// What a training run of a study left in its folder, by its metrics.jsonl.
+// Reads what a training run of a study left in its folder, from its metrics.jsonl.
 #include <algorithm>
 
 #include "base/error.h"

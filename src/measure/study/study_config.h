@@ -1,5 +1,5 @@
-// What a scaling study measures: models, devices, transports, numbers of ranks, batches, and how often. Read
-// from options or a file by whoever starts it; knows neither, and runs nothing.
+// Says what a scaling study measures: models, devices, transports, numbers of ranks, batches, and how often.
+// It is read from options or a file by whoever starts it; knows neither, and runs nothing.
 #pragma once
 
 #include <nlohmann/json_fwd.hpp>
@@ -17,7 +17,7 @@ struct EnumNames<StudyKind> {
   static constexpr const char* names[] = {"steps", "train"};
 };
 
-// What stays the same in strong scaling while ranks are added: the batch of all ranks, or that of each.
+// Says what stays the same in strong scaling while ranks are added: the batch of all ranks, or that of each.
 enum class StrongScaling { kGlobal, kPerRank, kNone };
 template <>
 struct EnumNames<StrongScaling> {

@@ -89,7 +89,7 @@ void add_epochs(const Side& side, std::vector<StudyFigure>& figures) {
   figures.push_back({side.file("accuracy-epoch"), line_chart(accuracy)});
 }
 
-// What each rank did with its time, where there are most of them.
+// Adds a chart of how much of its time each rank computes, with the largest number of ranks measured.
 void add_loads(const Side& side, std::vector<StudyFigure>& figures) {
   const std::vector<const StudyPoint*> all = points_on(side);
   if (all.empty() || all.back()->loads.size() < 2) return;

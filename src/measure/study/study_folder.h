@@ -26,7 +26,7 @@ class StudyFolder {
   int cores() const { return header_["machine"]["cores"].get<int>(); }
   std::string file(const std::string& name) const { return path_ + "/" + name; }
 
-  // What is kept of a case; nothing where it has not ended.
+  // Returns what is kept of a case, or nothing where it has not ended.
   std::optional<Json> record(const StudyCase& one) const;
   void keep(const StudyCase& one, const nlohmann::ordered_json& record) const;
   // A folder for a training run that is not there yet.

@@ -18,7 +18,7 @@ bool is_bar(const BarSeries& series, size_t group) {
   return group < series.values.size() && std::isfinite(series.values[group]);
 }
 
-// Where the bars of one group begin and end, in values and within the group's room.
+// Says where a bar of a group begins and ends, in values and within the group's room.
 struct Bar {
   size_t series, group;
   double from, to;         // values
