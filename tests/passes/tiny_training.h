@@ -4,6 +4,7 @@
 
 #include <map>
 #include <string>
+#include <vector>
 
 #include "graph/builder.h"
 #include "models/vit.h"
@@ -82,6 +83,12 @@ inline Program step_after(std::string_view pass, const VitConfig& config, const 
 inline Program record_step(const VitConfig& config, const VitRecordOptions& options = {},
                            Trained trained = nullptr, Arithmetic arithmetic = Arithmetic::kExact) {
   return step_after("differentiate", config, {.arithmetic = arithmetic}, options, std::move(trained));
+}
+
+inline std::vector<std::string> kinds(const Program& program) {
+  std::vector<std::string> result;
+  for (const Node& node : program.nodes) result.emplace_back(node.op->kind());
+  return result;
 }
 
 inline std::map<std::string, int> count_kinds(const Program& program) {

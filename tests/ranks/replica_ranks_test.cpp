@@ -8,8 +8,6 @@
 #include "base/rng.h"
 #include "ranks/shared_run.h"
 #include "train/flip_bit.h"
-#include "train/replica_check.h"
-#include "train/run_setup.h"
 
 namespace vitrail::testing {
 namespace {
@@ -45,10 +43,6 @@ TrainConfig verified_config(int64_t steps, int64_t every) {
 
 Json newest_facts(const std::string& folder) {
   return CheckpointStore(folder).newest_good()->facts;
-}
-
-void store_same(const TrainStep& step, const PersistentValue& value) {
-  step.store().write(value, std::vector<std::byte>(value.desc.bytes(), std::byte{7}));
 }
 
 // The mesh decides which ranks hold the same: with dp all of them, with tp those of other images, and for
@@ -172,51 +166,6 @@ TEST(Replicas, OfTwoTheDifferenceIsSaid) {
   EXPECT_EQ(log, metrics_of(work / "calm")) << "of the steps that were undone it holds nothing";
 }
 
-// Pixels and levels that a rank keeps on its device are data: no rank computes them.
-TEST(Replicas, DataIsNotCompared) {
-  TrainConfig config = shared_config(1);
-  config.augment = {};
-  config.augment.crop = CropKind::kPad;
-  config.loader.on_device = OnDevice::kDataset;
-  run_ranks({.worlds = thread_communicators(2),
-             .mesh = resolved(config.mesh, 2),
-             .device = [](int) { return cpu_device(1); },
-             .sharing = 2},
-            [&](RankContext& rank) {
-              const Team team(rank.ranks);
-              const RunSetup setup = set_up(config, rank.device, {team.rank(), 2, 2});
-              const StepPlan plan = plan_step(setup.step, cpu_backend(), rank.device);
-              TrainStep step(plan, rank);
-              step.start(setup.model->filler());
-              ASSERT_TRUE(step.store().layout().has(kStoredPixels));
-              const auto flip = [&](const char* value) {
-                if (team.rank() == 1) flip_bit(step, {value, 3});
-              };
-              size_t values = 0, bytes = 0;
-              for (const PersistentValue& value : step.store().layout().values()) {
-                const bool data = value.name == kStoredPixels || value.name == kImageLevels;
-                if (data) store_same(step, value);
-                if (data || value.category == Category::kGradients || value.is_container) continue;
-                ++values;
-                bytes += value.desc.bytes();
-              }
-              const ReplicaCheck check(step, team);
-              EXPECT_EQ(check.values(), values);
-              EXPECT_EQ(check.bytes(), bytes);
-              EXPECT_FALSE(check.compare());
-              flip(kStoredPixels), flip(kImageLevels);
-              EXPECT_FALSE(check.compare()) << "data";
-              flip("head.bias"), flip("norm.weight");
-              const auto found = check.compare();
-              ASSERT_TRUE(found);
-              EXPECT_EQ(found->values, 2u);
-              EXPECT_EQ(found->holders, (std::vector<int>{0, 1}));
-              EXPECT_EQ(found->odd, std::vector<int>()) << "of two nobody knows";
-              flip("head.bias"), flip("norm.weight");
-              EXPECT_FALSE(check.compare());
-            });
-}
-
 // With tp, what all ranks hold is compared among all, a part among those that hold it.
 TEST(Replicas, UnderTensorParallelismPartsHaveTheirOwn) {
   const WorkFolder work;
@@ -291,12 +240,6 @@ TEST(Replicas, AResumedRunGetsAVerifiedCheckpoint) {
       train(config, work / "run", {.resume = ResumeMode::kNewest, .disturb = flip.hook(), .ranks = 3});
   EXPECT_TRUE(ran.told("replica_differs", "back to step 3"));
   EXPECT_TRUE(ran.outcome.finished);
-}
-
-TEST(Replicas, ANegativeIntervalIsRefused) {
-  MeshConfig config;
-  config.verify_every = -1;
-  EXPECT_THROW(validate(config), Error);
 }
 
 }  // namespace
