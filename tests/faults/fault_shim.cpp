@@ -7,112 +7,21 @@
 // FAULT_COUNT   file for the count of calls      FAULT_ACTION  kill, torn (half a write, then kill), short
 // FAULT_LOG     file for the calls themselves                  (half a write), or an errno as a number
 // FAULT_NO_SWAP set: folders cannot be swapped, as on NFS
-#include <dlfcn.h>
 #include <fcntl.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 #include <cerrno>
-#include <csignal>
 #include <cstdarg>
 #include <cstdio>
 #include <cstdlib>
-#include <cstring>
 #include <string>
+
+#include "fault_watch.h"
 
 namespace {
 
-constexpr int kMaxFd = 256;
-
-struct Watched {
-  std::string path;
-  bool created = false;
-};
-
-struct State {
-  std::string root, cls, action;
-  long at = 0, lasting = 1, count = 0;
-  int log = -1;
-  const char* count_file = nullptr;
-  Watched fds[kMaxFd];
-};
-
-const char* setting(const char* name) {
-  const char* value = std::getenv(name);
-  return value ? value : "";
-}
-
-template <typename F>
-F* next(const char* name) {
-  return reinterpret_cast<F*>(::dlsym(RTLD_NEXT, name));
-}
-
-State& state() {
-  static State* s = [] {
-    auto* made = new State;
-    made->root = setting("FAULT_ROOT");
-    made->cls = setting("FAULT_CLASS");
-    made->action = setting("FAULT_ACTION");
-    made->at = std::atol(setting("FAULT_AT"));
-    if (*setting("FAULT_FOR")) made->lasting = std::atol(setting("FAULT_FOR"));
-    if (*setting("FAULT_COUNT")) made->count_file = setting("FAULT_COUNT");
-    if (*setting("FAULT_LOG"))
-      made->log = next<int(const char*, int, ...)>("open")(setting("FAULT_LOG"),
-                                                           O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0666);
-    return made;
-  }();
-  return *s;
-}
-
-bool is_watched(const std::string& path) {
-  const std::string& root = state().root;
-  return !root.empty() && path.compare(0, root.size(), root) == 0;
-}
-
-Watched* watched_fd(int fd) {
-  return fd >= 0 && fd < kMaxFd && !state().fds[fd].path.empty() ? &state().fds[fd] : nullptr;
-}
-
-std::string full_path(int folder, const char* path) {
-  const Watched* base = path[0] == '/' || folder == AT_FDCWD ? nullptr : watched_fd(folder);
-  return base ? base->path + "/" + path : path;
-}
-
-void raw_write(int fd, const char* data, size_t size) {
-  static auto* real = next<ssize_t(int, const void*, size_t)>("write");
-  while (size > 0) {
-    const ssize_t put = real(fd, data, size);
-    if (put <= 0) return;
-    data += put;
-    size -= static_cast<size_t>(put);
-  }
-}
-
-void note(const std::string& line, const void* data = nullptr, size_t size = 0) {
-  if (state().log < 0) return;
-  std::string text = line + "\n";
-  if (data) text.append(static_cast<const char*>(data), size);
-  raw_write(state().log, text.data(), text.size());
-}
-
-// Whether this call is a chosen one. Kills here when that is the action.
-bool chosen(const char* cls) {
-  State& s = state();
-  const bool any = s.cls == "any" && std::strcmp(cls, "read") != 0;
-  if (!any && s.cls != cls) return false;
-  ++s.count;
-  if (s.count < s.at || s.count >= s.at + s.lasting) return false;
-  if (s.action == "kill") ::raise(SIGKILL);
-  return true;
-}
-
-// The chosen call fails with the number in the action; torn and short are for plain writes alone.
-bool fails(const char* cls) {
-  if (!chosen(cls)) return false;
-  if (state().action == "torn") ::raise(SIGKILL);
-  errno = std::atoi(state().action.c_str());
-  return errno != 0;
-}
+using namespace fault;
 
 int watch(int fd, const std::string& path, int flags, bool existed) {
   if (fd < 0 || fd >= kMaxFd) return fd;
@@ -137,18 +46,6 @@ int open_watched(int folder, const char* path, int flags, mode_t mode) {
 
 mode_t mode_of(int flags, va_list args) {
   return (flags & (O_CREAT | O_TMPFILE)) != 0 ? static_cast<mode_t>(va_arg(args, int)) : 0;
-}
-
-// A call on one path that exists or shall: `line` goes to the log when it succeeds.
-template <typename Call>
-int on_path(const char* cls, const std::string& path, const std::string& line, Call&& call) {
-  if (!is_watched(path)) return call();
-  if (fails(cls)) return -1;
-  const int result = call();
-  const int code = errno;
-  if (result == 0) note(line);
-  errno = code;
-  return result;
 }
 
 [[gnu::destructor]] void report() {
