@@ -2,9 +2,10 @@
 """clang-tidy over the whole tree in a third of the time that single sources take.
   tools/tidy_whole.py BUILD-FOLDER [--tidy PROGRAM] [--jobs N] [--only TEXT] [--again]
 Units in which nothing was found are remembered in BUILD-FOLDER/tidied and not read again until a file that they
-include, their flags, the checks or clang-tidy itself have changed. Most of a run is the reading of headers, so sources that CMake unites (preset lint-whole) are read as one. What clang's
-analyzer follows must stand in the main file, not in one that it includes: a unit's sources are written one behind the
-other, and places in what clang-tidy says are told as those of the sources."""
+include, their flags, the checks or clang-tidy itself have changed; the words of comments on lines of their own do not
+count, unless they silence a check. Most of a run is the reading of headers, so sources that CMake unites (preset
+lint-whole) are read as one. What clang's analyzer follows must stand in the main file, not in one that it includes: a
+unit's sources are written one behind the other, and places in what clang-tidy says are told as those of the sources."""
 import argparse
 import functools
 import hashlib
@@ -21,6 +22,9 @@ from pathlib import Path
 INCLUDE = re.compile(r'^#include "(.+\.cpp)"$', re.MULTILINE)
 SUMMARY = re.compile(r"^\d+ warnings?( and \d+ errors?)? generated\.$|^Suppressed |^Use -header-filter|^Error while processing ")
 
+# A line that is only a comment, does not go on in the next line and says nothing to clang-tidy.
+COMMENT = re.compile(rb"^[ \t]*//(?!.*NOLINT).*(?<!\\)$", re.MULTILINE)
+
 
 def included_twice(source):
     """A line for each #include of a source that stands there twice, but for those that conditions choose between."""
@@ -31,7 +35,8 @@ def included_twice(source):
 
 @functools.lru_cache(maxsize=None)
 def file_hash(path):
-    return hashlib.sha256(Path(path).read_bytes()).hexdigest()
+    """A hash of a file in which every line that is only a comment counts as an empty one."""
+    return hashlib.sha256(COMMENT.sub(b"//", Path(path).read_bytes())).hexdigest()
 
 
 class Unit:

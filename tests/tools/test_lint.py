@@ -8,6 +8,9 @@ import unittest
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent.parent
+sys.path.insert(0, str(ROOT / "tools"))
+import tidy_whole  # noqa: E402
+
 CHECKS = ["check_layers", "check_purity", "check_sizes", "check_statements", "check_docs"]
 CLEAN = "// A reason.\nnamespace vitrail {\n\nint twice(int value) {\n  return 2 * value;\n}\n\n}  // namespace vitrail\n"
 
@@ -106,13 +109,37 @@ class Lint(unittest.TestCase):
             self.assertEqual(read(), (0, 1))
             self.assertEqual(read(), (0, 1))
             self.assertEqual(read("--again"), (0, 2))
-            (root / "a.h").write_text("#pragma once\n// Another reason.\n")
+            (root / "a.h").write_text("#pragma once\n#define TWO 2\n")
             self.assertEqual(read(), (0, 3))
             (root / ".clang-tidy").write_text((root / ".clang-tidy").read_text() + "# A comment.\n")
             self.assertEqual(read(), (0, 4))
             (root / "a.cpp").write_text(CLEAN.replace("twice", "Twice"))
             self.assertEqual(read(), (1, 5))
             self.assertEqual(read(), (1, 6))  # what was found is told again
+
+    def test_what_counts_as_a_change_of_a_file(self):
+        text = "// A reason.\nint twice(int value) {\n  // %s\n  return 2 * value;  // %s\n}\n"
+        before = text % ("Two.", "Twice.")
+        with tempfile.TemporaryDirectory() as folder:
+            for name, after, counts in [
+                ("a comment on its own line", before.replace("Two.", "Thrice as much."), False),
+                ("where it begins", before.replace("  // Two.", "    //   Two."), False),
+                ("another line of a comment", before.replace("// Two.", "// Two.\n  // Three."), True),
+                ("one behind code", before.replace("Twice.", "Two times."), True),
+                ("one that silences a check", before.replace("Two.", "NOLINTNEXTLINE(bugprone-*)"), True),
+                ("one that takes in the next line", before.replace("Two.", "Two.\\"), True),
+                ("code", before.replace("2 *", "3 *"), True),
+            ]:
+                with self.subTest(name):
+                    paths = [Path(folder) / f"{name} {i}.cpp" for i in range(2)]
+                    for path, written in zip(paths, [before, after]):
+                        path.write_text(written)
+                    self.assertEqual(len({tidy_whole.file_hash(path) for path in paths}) == 2, counts)
+            silent = [text % (f"NOLINTNEXTLINE({check})", "") for check in ("bugprone-*", "misc-*")]
+            for path, written in zip(paths, silent):
+                path.write_text(written)
+            tidy_whole.file_hash.cache_clear()
+            self.assertEqual(len({tidy_whole.file_hash(path) for path in paths}), 2)
 
     def test_a_file_that_changed_is_read_by_itself(self):
         wrong = CLEAN.replace("twice", "Twice")
