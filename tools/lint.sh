@@ -3,7 +3,7 @@
 # tools/lint.sh check                the gate: style, clang-tidy, own checks (needs `cmake --preset lint-whole`)
 # tools/lint.sh check --changed      of files not committed yet (needs `cmake --preset lint`, as the next)
 # tools/lint.sh check --since REF    style of every file; clang-tidy of at most 12 that changed since REF, evenly chosen;
-#                                    subjects of the commits since REF, merged ones included
+#                                    subjects of the newest 30 commits and of those since REF, merged ones included
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
@@ -52,7 +52,8 @@ for e in json.load(open(sys.argv[1])): print(os.path.relpath(e["file"]))' build/
 fi
 
 if [[ ${2:-} == --since ]]; then
-  long=$(git log --format=%s "$3..HEAD" | awk 'length >= 72')
+  # What lands may be many commits, of which REF leaves out all but the newest; those before them cannot be changed.
+  long=$({ git log --max-count=30 --format=%s; git log --format=%s "$3..HEAD"; } | awk 'length >= 72 && !seen[$0]++')
   if [[ -n $long ]]; then
     printf 'vitrail: a commit subject has fewer than 72 characters, not as in:\n%s\n' "$long" >&2
     failed=1

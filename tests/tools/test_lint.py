@@ -20,9 +20,10 @@ def tool(name):
 
 
 class Lint(unittest.TestCase):
-    def lint(self, files, subject=None, changed=None, merged=False):
+    def lint(self, files, subject=None, changed=None, merged=False, later=0, since="HEAD~1"):
         """(exit code, output) of lint.sh check on a tree of sources that a compiler is said to have built; with a subject,
-        of what a commit of that subject changed: nothing, or those files; it may be one of a branch that was merged."""
+        of what a commit of that subject changed: nothing, or those files; it may be one of a branch that was merged, and
+        there may be later ones."""
         with tempfile.TemporaryDirectory() as folder:
             root = Path(folder)
             for name in [".clang-format", ".clang-tidy", "tools/lint.sh", "tools/cpp_text.py", "tools/tidy_whole.py"] + ["tools/" + c for c in CHECKS]:
@@ -48,9 +49,10 @@ class Lint(unittest.TestCase):
                     (root / path).write_text(text)
                 commit = ["commit", "-aqm", subject, "--allow-empty"]
                 merge = [["checkout", "-q", "-"], ["merge", "-q", "--no-ff", "-m", "Merge", "side"]]
-                for command in [["checkout", "-qb", "side"], commit, *merge] if merged else [commit]:
+                rest = [["commit", "-qm", "Later", "--allow-empty"]] * later
+                for command in ([["checkout", "-qb", "side"], commit, *merge] if merged else [commit]) + rest:
                     subprocess.run(git + command, check=True)
-                words += ["--since", "HEAD~1"]
+                words += ["--since", since]
             done = subprocess.run([root / "tools/lint.sh", *words], capture_output=True, text=True)
             return done.returncode, done.stdout + done.stderr
 
@@ -155,6 +157,13 @@ class Lint(unittest.TestCase):
         code, output = self.lint(tree, "s" * 72)
         self.assertNotEqual(code, 0)
         self.assertIn("not as in:\n" + "s" * 72, output)
+
+    def test_subjects_of_all_that_lands_are_short_however_it_is_called(self):
+        tree = {"src/base/a.cpp": CLEAN, "tests/base/a.cpp": CLEAN + "// A line.\n" * 300}
+        for later, since, fine in [(29, "HEAD~1", False), (30, "HEAD~1", True), (31, "HEAD~31", True), (31, "HEAD~32", False)]:
+            with self.subTest(f"{later} commits later, since {since}"):
+                code, output = self.lint(tree, "s" * 72, later=later, since=since)
+                self.assertEqual(code == 0, fine, output)
 
     def test_a_subject_of_a_merged_branch_is_short(self):
         tree = {"src/base/a.cpp": CLEAN, "tests/base/a.cpp": CLEAN + "// A line.\n" * 300}
