@@ -20,6 +20,10 @@ extern const UpdateTable kUpdate;
 extern const ConvertTable kConvert;
 extern const SpinTable kSpin;
 extern const LowpKernels kBf16Gemms, kInt8Gemms;
+// Of instruction sets with dot products alone: lowp/isa/dot/vnni.cpp and amx.cpp each define them, and an
+// instruction set is built with one of the two.
+extern const LowpKernels kSplitGemms;
+extern const Bf16TensorKernels kBf16TensorGemms;
 
 // The sizes, defined in sizes.cpp.
 int64_t packed_elems(int64_t n, int64_t k);

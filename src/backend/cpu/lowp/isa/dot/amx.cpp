@@ -1,8 +1,8 @@
 // GEMMs by AMX tiles: four tiles of sums (32 rows x 32 columns), two of A, two of the weight. Each pair of a
 // row and a column is summed in the same order wherever it falls, in a whole tile or a partial one.
+#include "backend/cpu/isa/kernels.h"
 #include "backend/cpu/lowp/isa/dot/amx_block.h"
 #include "backend/cpu/lowp/isa/dot/layout.h"
-#include "backend/cpu/lowp/isa/dot/table.h"
 
 namespace vitrail::cpu::VT_ISA {
 namespace {

@@ -1,12 +1,14 @@
-#include "backend/cpu/lowp/isa/dot/table.h"
+// The table of an instruction set with dot products: the f32 kernels of another one, with low-precision GEMMs
+// of its own. Compiled without the instruction set, as cpu/isa/table.cpp is.
+#include "backend/cpu/isa/table.h"
+
+#include "backend/cpu/isa/kernels.h"
 
 #define VT_ISA_TEXT_OF(level) #level
 #define VT_ISA_TEXT(level) VT_ISA_TEXT_OF(level)
 
 namespace vitrail::cpu::VT_ISA {
 
-// The f32 kernels of AVX-512, with this instruction set's own low-precision GEMMs. This file is compiled
-// without the instruction set.
 const IsaKernels& kernels() {
   static const IsaKernels table = [] {
     IsaKernels own = VT_F32_ISA::kernels();

@@ -1,8 +1,8 @@
 // GEMMs by vector dot-product instructions: 12 rows x 32 columns of sums in registers, with A's words
 // broadcast. In int8 A is unsigned, stored with 128 added, which a correction per column takes back.
+#include "backend/cpu/isa/kernels.h"
 #include "backend/cpu/lowp/isa/dot/dot.h"
 #include "backend/cpu/lowp/isa/dot/layout.h"
-#include "backend/cpu/lowp/isa/dot/table.h"
 
 namespace vitrail::cpu::VT_ISA {
 namespace {
