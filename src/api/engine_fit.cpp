@@ -9,10 +9,6 @@ namespace vitrail {
 
 namespace {
 
-std::string mib(size_t bytes) {
-  return strf("%.1f MiB", static_cast<double>(bytes) / (1 << 20));
-}
-
 // Returns "transient 3100.0 MiB, parameters 300.0 MiB": the largest rows of the memory table, largest first.
 std::string largest_consumers(const MemoryPlan& memory) {
   NamedBytes rows = memory_rows(memory.by_category, memory.peak_bytes());

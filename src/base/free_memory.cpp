@@ -161,10 +161,13 @@ FreeMemory free_memory(const std::string& root) {
   return smallest.take();
 }
 
+std::string mib(size_t bytes) {
+  return strf("%.1f MiB", static_cast<double>(bytes) / (1 << 20));
+}
+
 void require_free_memory(size_t bytes, const std::string& what) {
   const FreeMemory free = free_memory();
   if (free.bytes == 0 || bytes <= free.bytes) return;
-  const auto mib = [](size_t amount) { return strf("%.1f MiB", static_cast<double>(amount) / (1 << 20)); };
   throw Error(ErrorKind::kMemory,
               strf("%s needs %s, and %s is %s", what.c_str(), mib(bytes).c_str(), mib(free.bytes).c_str(),
                    free.where.c_str()),

@@ -18,6 +18,8 @@ struct FreeMemory {
 // address space (ulimit -v) and of its data (ulimit -d). `root` is where /proc and /sys lie, for tests.
 FreeMemory free_memory(const std::string& root = "");
 
+std::string mib(size_t bytes);  // "2048.0 MiB"
+
 // Throws Error(kMemory) when `what` would take `bytes` and fewer are free.
 void require_free_memory(size_t bytes, const std::string& what);
 

@@ -2,6 +2,7 @@
 // and no model.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <string>
 #include <vector>
@@ -18,6 +19,13 @@ struct Image {
   const uint8_t* row(int64_t y) const { return pixels.data() + y * width * channels; }
   uint8_t* row(int64_t y) { return pixels.data() + y * width * channels; }
 };
+
+// Reflects a position: 0 1 2 3 read at -2 is 2, at 5 is 1; the border pixel is not repeated.
+inline int64_t mirrored(int64_t at, int64_t size) {
+  if (at < 0) at = -at;
+  if (at >= size) at = 2 * (size - 1) - at;
+  return std::clamp<int64_t>(at, 0, size - 1);
+}
 
 struct DecodeLimits {
   int64_t max_file_bytes = int64_t{256} << 20;

@@ -4,18 +4,13 @@
 #include <cstring>
 
 #include "backend/ref/loops.h"
+#include "image/image.h"
 #include "image/image_recipe.h"
 #include "ops/make_images.h"
 
 namespace vitrail::ref {
 
 namespace {
-
-int64_t mirrored(int64_t at, int64_t size) {
-  if (at < 0) at = -at;
-  if (at >= size) at = 2 * (size - 1) - at;
-  return std::clamp<int64_t>(at, 0, size - 1);
-}
 
 bool holds(const ImageBox& box, int64_t y, int64_t x) {
   return y >= box.top && y < box.top + box.height && x >= box.left && x < box.left + box.width;

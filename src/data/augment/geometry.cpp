@@ -11,13 +11,6 @@
 namespace vitrail {
 namespace {
 
-// Reflects a position: 0 1 2 3 read at -2 is 2, at 5 is 1; the border pixel is not repeated.
-int64_t mirrored(int64_t at, int64_t size) {
-  if (at < 0) at = -at;
-  if (at >= size) at = 2 * (size - 1) - at;
-  return std::clamp<int64_t>(at, 0, size - 1);
-}
-
 // The interpolation cell that Pillow's filters share: the position is rounded down, and neighbours outside
 // repeat the border.
 struct Cell {

@@ -77,7 +77,7 @@ void launch(Session& session, const SmallGemmCall& call) {
 }
 
 template <typename T, typename C>
-void launch_ending(Session& session, const SmallGemmCall& call) {
+void launch_epilogue(Session& session, const SmallGemmCall& call) {
   if (call.gemm.act == Activation::kGeluErf) return launch<T, C, SmallEpilogue::kGelu>(session, call);
   if (call.gemm.residual.data) return launch<T, C, SmallEpilogue::kAdd>(session, call);
   launch<T, C, SmallEpilogue::kPlain>(session, call);
@@ -86,11 +86,11 @@ void launch_ending(Session& session, const SmallGemmCall& call) {
 template <typename T>
 void launch_tile(Session& session, const SmallGemmCall& call) {
   const int columns = call.tile.columns;
-  if (columns == 32) return launch_ending<T, Cut<32>>(session, call);
-  if (columns == 64) return launch_ending<T, Cut<64>>(session, call);
-  if (columns == 96) return launch_ending<T, Cut<96>>(session, call);
+  if (columns == 32) return launch_epilogue<T, Cut<32>>(session, call);
+  if (columns == 64) return launch_epilogue<T, Cut<64>>(session, call);
+  if (columns == 96) return launch_epilogue<T, Cut<96>>(session, call);
   VT_CHECK(columns == 128, "a GEMM has no tiles of %d columns", columns);
-  launch_ending<T, Cut<128>>(session, call);
+  launch_epilogue<T, Cut<128>>(session, call);
 }
 
 }  // namespace

@@ -1,6 +1,7 @@
 // The losses and their gradients, one block per image: its logits are read again in every pass, from cache.
 #include <algorithm>
 
+#include "backend/cuda/device/activate.cuh"
 #include "backend/cuda/device/block.cuh"
 #include "backend/cuda/device/elements.cuh"
 #include "backend/cuda/device/plugin_tables.cuh"
@@ -10,11 +11,8 @@ namespace vitrail::cuda {
 
 namespace {
 
-// log(1 + exp(x)) and its derivative, without overflow.
-__device__ float softplus(float x) {
-  return fmaxf(x, 0.0f) + log1pf(expf(-fabsf(x)));
-}
-__device__ float sigmoid(float x) {
+// The derivative of softplus, exact to the last bits on both sides of 0.
+__device__ float softplus_slope(float x) {
   const float tail = expf(-fabsf(x));
   return (x >= 0 ? 1.0f : tail) / (1.0f + tail);
 }
@@ -67,7 +65,7 @@ __global__ void loss_grad_kernel(const __grid_constant__ LossCall call) {
     return;
   }
   for (int64_t i = begin + threadIdx.x; i < end; i += blockDim.x)
-    dx.put(i, dloss * call.share * (sigmoid(x.get(i)) - t.get(i)));
+    dx.put(i, dloss * call.share * (softplus_slope(x.get(i)) - t.get(i)));
 }
 
 __global__ void loss_sum_kernel(const __grid_constant__ LossSumCall call) {
