@@ -96,7 +96,8 @@ Command bench_infer_command() {
                         {"bench infer --compare before.json",
                          "and compare with it later; exit code 2 when slower"}},
            .options = architecture_options() + timing_options() + own + comparison_options() +
-                      rank_options() + engine_options(1)},
+                      rank_options() + engine_options(1),
+           .infers = true},
           run};
 }
 

@@ -44,7 +44,8 @@ Command bench_stream_command() {
                         {"bench stream -m vit_folder photos/ --threads 2 --json",
                          R"({"ratio_to_slower", "img_per_s", "both_seconds": [...]...})"}},
            .options = model_options() + own + engine_options(8),
-           .positionals = {{"IMAGE...", kImagesHelp, 1, SIZE_MAX}}},
+           .positionals = {{"IMAGE...", kImagesHelp, 1, SIZE_MAX}},
+           .infers = true},
           run_bench_stream};
 }
 

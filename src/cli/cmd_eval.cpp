@@ -133,7 +133,8 @@ Command eval_command() {
                      "on six ranks: three parts of a model of three heads, two of each batch"},
                     {"eval -m runs/pets --dtype int8 --against f32", "what int8 costs in accuracy"},
                     {"eval -m runs/pets --set loader.on_error=skip", "past images that cannot be read"}},
-       .options = model_options() + own + rank_options() + engine_options(32)},
+       .options = model_options() + own + rank_options() + engine_options(32),
+       .infers = true},
       run_eval};
 }
 

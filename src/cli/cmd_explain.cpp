@@ -84,7 +84,8 @@ Command explain_command() {
                         {"explain cat.jpg --layer 3 --method heads", "the heads of an early block"},
                         {"explain photos/ --out seen", "every image of a folder, a folder each"}},
            .options = model_options() + own + engine,
-           .positionals = {{"IMAGE...", kImagesHelp, 1, SIZE_MAX}}},
+           .positionals = {{"IMAGE...", kImagesHelp, 1, SIZE_MAX}},
+           .infers = true},
           run_explain};
 }
 

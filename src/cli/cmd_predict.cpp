@@ -136,7 +136,8 @@ Command predict_command() {
                     {"predict @list.txt", "paths from a file, one a line"},
                     {"predict - < list.txt", "paths from stdin"}},
        .options = model_options() + own + rank_options() + engine_options(8),
-       .positionals = {{"IMAGE...", kImagesHelp, 1, SIZE_MAX}}},
+       .positionals = {{"IMAGE...", kImagesHelp, 1, SIZE_MAX}},
+       .infers = true},
       run_predict};
 }
 

@@ -193,7 +193,8 @@ Command profile_command() {
                    {"profile --by node --json", "every node of the program for scripts"},
                    {"profile -v", "also why faster kernels declined, where any did"}},
       .options =
-          architecture_options() + training + own + timing_options() + engine_options(1) + rank_options()};
+          architecture_options() + training + own + timing_options() + engine_options(1) + rank_options(),
+      .infers = true};
   add_train_settings(spec);
   return {spec, run_profile};
 }

@@ -112,7 +112,8 @@ Command verify_command() {
                     {"verify --manifest runs/pets", "whether any bit of the files has changed"}},
        .options = own + shared,
        .positionals = {{"A", "a model: folder, file or bundled name", 1, 1},
-                       {"B", "the other one; not with --manifest", 0, 1}}},
+                       {"B", "the other one; not with --manifest", 0, 1}},
+       .infers = true},
       run_verify};
 }
 

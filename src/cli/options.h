@@ -61,6 +61,8 @@ struct CommandSpec {
   std::vector<ExampleSpec> examples;
   std::vector<OptionSpec> options;  // its own; an option of the same name as a common one replaces it
   std::vector<PositionalSpec> positionals = {};
+  // Runs a model in --dtype: a type that the device does not have is refused before anything is read.
+  bool infers = false;
 };
 
 // Returns the options that every command has; --help is among them.

@@ -119,15 +119,11 @@ void check_common(const CommandSpec& spec, const Options& options) {
                   "leave out --device");
     device_here(device, 0, "");  // an absent GPU is refused before anything is read
   }
-  // `plan` accepts other devices, too, and checks them itself.
-  const bool plans = options.declared("target");
-  const auto own_dtype =
-      std::find_if(spec.options.begin(), spec.options.end(), [](auto& o) { return o.name == "dtype"; });
-  const bool infers = own_dtype != spec.options.end() &&
-                      std::count(own_dtype->choices.begin(), own_dtype->choices.end(), "int8") > 0;
-  if (infers && !plans)
+  if (spec.infers)
     check_precision(options.text("dtype"), options.text("device"), options.text("backend"), "--");
-  if (own_dtype == spec.options.end() && options.text("dtype") != "f32")
+  const bool has_dtype =
+      std::any_of(spec.options.begin(), spec.options.end(), [](auto& o) { return o.name == "dtype"; });
+  if (!has_dtype && options.text("dtype") != "f32")
     throw Error(
         ErrorKind::kUsage,
         strf("vitrail %s computes in f32 only, not in %s", spec.name.c_str(), options.text("dtype").c_str()),

@@ -156,13 +156,17 @@ void keep_own(std::vector<TrainedParam>& trained, const Program& stage, const Me
       mesh.coordinate(Axis::kPipeline), mesh.size(Axis::kPipeline));
 }
 
+// Returns whether a value is images: among inputs they alone have rows and columns of pixels.
+bool is_images(const Value& value) {
+  return value.desc.shape().has('Y') && value.desc.shape().has('X');
+}
+
 // Returns the bytes of a micro-batch's images, where inputs are staged outside the arena.
 size_t image_bytes(const ExecutionPlan& micro) {
   size_t bytes = 0;
   for (size_t id = 0; id < micro.program.values.size(); ++id) {
     const Value& value = micro.program.values[id];
-    if (micro.memory.values[id].staged && (value.name == "pixels" || value.name == "images"))
-      bytes += value.desc.bytes();
+    if (micro.memory.values[id].staged && is_images(value)) bytes += value.desc.bytes();
   }
   return bytes;
 }

@@ -1,7 +1,9 @@
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <set>
 
+#include "api/precision.h"
 #include "base/error.h"
 #include "cli/commands.h"
 #include "cli/model_choice.h"
@@ -107,6 +109,13 @@ TEST(ModelChoice, ParallelKinds) {
   EXPECT_FALSE(read_engine_options(parse_plan({"--no-fuse"})).fuse);
 }
 
+// `plan` alone offers the types of models and takes devices that are not here.
+bool infers_here(const CommandSpec& command) {
+  const auto& options = command.options;
+  const auto dtype = std::find_if(options.begin(), options.end(), [](auto& o) { return o.name == "dtype"; });
+  return dtype != options.end() && dtype->choices == model_types() && command.name != "plan";
+}
+
 // Rules that every command's table keeps; a new command is picked up by itself.
 TEST(Commands, TablesAreSound) {
   for (const Command& command : commands()) {
@@ -114,6 +123,7 @@ TEST(Commands, TablesAreSound) {
     EXPECT_FALSE(command.spec.summary.empty());
     ASSERT_FALSE(command.spec.examples.empty());
     EXPECT_TRUE(command.spec.examples[0].command.starts_with(command.spec.name));
+    EXPECT_EQ(command.spec.infers, infers_here(command.spec));
     std::set<std::string> names;
     std::set<char> letters;
     for (const OptionSpec& spec : all_options(command.spec)) {
