@@ -1,6 +1,8 @@
 #include "api/precision.h"
 
 #include <algorithm>
+#include <iterator>
+#include <string_view>
 
 #include "backend/registry.h"
 #include "base/error.h"
@@ -8,6 +10,9 @@
 namespace vitrail {
 
 namespace {
+// The order in which types are listed, whatever the order of the backends that have them.
+constexpr std::string_view kListed[] = {"f32", "bf16", "f16", "int8", "fp8", "tf32"};
+
 Arithmetic arithmetic_for(const std::string& dtype) {
   return enum_from_name<Arithmetic>(dtype).value_or(Arithmetic::kExact);
 }
@@ -23,6 +28,8 @@ const std::vector<std::string>& model_types() {
     for (const BackendEntry& row : backend_registry())
       for (const std::string& type : row.types)
         if (std::find(all.begin(), all.end(), type) == all.end()) all.push_back(type);
+    const auto place = [](auto& type) { return std::find(std::begin(kListed), std::end(kListed), type); };
+    std::stable_sort(all.begin(), all.end(), [&](auto& a, auto& b) { return place(a) < place(b); });
     return all;
   }();
   return types;

@@ -166,7 +166,7 @@ TEST(OptionsOfAModel, EndsOfRanges) {
   EXPECT_EQ(engine.threads, 3);
   EXPECT_EQ(engine.batch, 5);
   const Error type = error_of([] { engine_options({.dtype = "bf61"}); });
-  EXPECT_EQ(type.message(), "dtype expects one of f32, bf16, int8, fp8, tf32, f16, not \"bf61\"");
+  EXPECT_EQ(type.message(), "dtype expects one of f32, bf16, f16, int8, fp8, tf32, not \"bf61\"");
   EXPECT_NE(type.hint().find("dtype bf16"), std::string::npos) << type.hint();
   EXPECT_EQ(error_of([] { require_threads(-7); }).message(), "threads is -7: expected 0 to 4096");
 }

@@ -93,7 +93,7 @@ TEST(SweepLimits, WhatIsRefusedIsNamed) {
   EXPECT_EQ(said({"batch=0"}), "usage: --sweep batch expects numbers from 1 to 65536, not \"0\"");
   EXPECT_EQ(said({"batch=2,2"}), "usage: --sweep batch has \"2\" twice");
   EXPECT_EQ(said({"dtype=f64"}),
-            "usage: --sweep dtype expects one of f32, bf16, int8, fp8, tf32, f16, not \"f64\"");
+            "usage: --sweep dtype expects one of f32, bf16, f16, int8, fp8, tf32, not \"f64\"");
   EXPECT_EQ(said({"dtype=f32,bf16,f16,int8,fp8,tf32"}), "nothing");
   EXPECT_EQ(said({"batch=1", "batch=2"}), "usage: --sweep batch is there twice: name all values in one");
   EXPECT_EQ(said({"colour=1"}), "usage: --sweep expects NAME=VALUES, not \"colour=1\"");
