@@ -11,7 +11,7 @@
 namespace vitrail {
 namespace {
 
-// Eight updates on made-up images, evaluated twice.
+// Eight updates on synthetic images, evaluated twice.
 constexpr const char* kStopConfig = R"({
   "model": {"image_height": 16, "image_width": 16, "patch": 8, "width": 32, "depth": 1, "heads": 2, "mlp": 64},
   "data": {"train": "synthetic:3x16x16x4x64", "val": "synthetic:3x16x16x4x16"},

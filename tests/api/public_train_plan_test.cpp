@@ -9,7 +9,7 @@
 namespace vitrail {
 namespace {
 
-// Eight updates on made-up images.
+// Eight updates on synthetic images.
 const std::string kPlannedRun = R"({
   "model": {"image_height": 16, "image_width": 16, "patch": 8, "width": 32, "depth": 1, "heads": 2, "mlp": 64},
   "data": {"train": "synthetic:3x16x16x4x64", "val": "synthetic:3x16x16x4x16"},

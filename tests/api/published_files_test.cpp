@@ -20,7 +20,7 @@ class PublishedFiles : public testing::TestWithParam<fs::path> {
   }
   void TearDown() override { fs::remove_all(home_); }
 
-  // Bare tensors cannot say everything about a tiny made-up model; a sidecar does.
+  // Bare tensors cannot say everything about a tiny synthetic model; a sidecar does.
   std::unique_ptr<OpenedModel> open() const {
     const fs::path file = golden::folder() / "models" / golden_["model"].get<std::string>();
     OpenOptions options;

@@ -1,5 +1,5 @@
-"""The comparison on a GPU and the timing of whole training commands, without a GPU and without torch: a made-up program
-and a made-up torch in processes of their own.  test_compare_gpu.py [CLASS]"""
+"""The comparison on a GPU and the timing of whole training commands, without a GPU and without torch: stand-ins for the program
+and for torch in processes of their own.  test_compare_gpu.py [CLASS]"""
 import argparse
 import io
 import json
@@ -66,7 +66,7 @@ TORCH = """\
 
 
 class OnGpu(unittest.TestCase):
-    """What the tests share: the made-up program and its peers."""
+    """What the tests share: the stand-in for the program, and its peers."""
 
     def setUp(self):
         kept = tempfile.TemporaryDirectory()

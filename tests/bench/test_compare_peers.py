@@ -1,4 +1,4 @@
-"""The comparison with other engines, without any of them: its arithmetic, its tables, and a whole run with made-up
+"""The comparison with other engines, without any of them: its arithmetic, its tables, and a whole run with synthetic
 peers in processes of their own."""
 import importlib.util
 import json
@@ -34,7 +34,7 @@ PROGRAM = """\
     batch = int(args[args.index("--batch") + 1])
     ms = 10.0 * batch
     print(json.dumps({"ms_median": ms, "ms_min": ms - 1, "ms_p90": ms + 1, "ms_max": ms + 2, "runs": 4, "gflops": 50.0,
-                      "model_gflop": 0.6, "peak_gflops": 100.0, "device": "made up", "logits": [0.0, 2.0, 1.0], "loss": 1.5}))
+                      "model_gflop": 0.6, "peak_gflops": 100.0, "device": "synthetic", "logits": [0.0, 2.0, 1.0], "loss": 1.5}))
     """
 
 # Peers of another process: each run sleeps, the second gives other logits, the third cannot start, the fourth dies.

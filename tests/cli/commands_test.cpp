@@ -134,7 +134,7 @@ TEST(Explain, SeveralImagesGetAFolderEach) {
     EXPECT_TRUE(std::filesystem::exists(folder.path() / file)) << file;
 }
 
-// As text: the path, then what was found in the image, then where the pictures are.
+// As text: the path, then what was found in the image, then where the images are.
 TEST(Explain, TellsWhatItFoundAfterThePath) {
   const TempFolder folder;
   const std::string image = kImages + "coffee.png";

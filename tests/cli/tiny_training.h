@@ -1,4 +1,4 @@
-// A training run that takes no time: a ViT of one narrow block on made-up images of 8 x 8.
+// A training run that takes no time: a ViT of one narrow block on synthetic images of 8 x 8.
 #pragma once
 
 #include <sstream>

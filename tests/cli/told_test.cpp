@@ -1,4 +1,4 @@
-// What commands tell about made-up machines and small models, whole: a number that changes anywhere below
+// What commands tell about synthetic machines and small models, whole: a number that changes anywhere below
 // them is seen. Nothing of it is measured or depends on this host.
 #include "base/values.h"
 #include "in_process.h"

@@ -11,7 +11,7 @@
 namespace vitrail::cli {
 namespace {
 
-const DeviceInfo kInfo = planned_cuda_device("NVIDIA H200 (made up)", 90);
+const DeviceInfo kInfo = planned_cuda_device("NVIDIA H200 (synthetic)", 90);
 
 TEST(TuneGpu, KnowsTheGemmsOfATrainingStepByItsOwnOptions) {
   const std::vector<std::string> arguments = {"--train",   "-m",      "vit_tiny_patch16_224",

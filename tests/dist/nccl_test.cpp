@@ -128,7 +128,7 @@ TEST(Nccl, AnErrorOfAMeetingEndsAllRanks) {
        {std::pair{"init_error", ""}, {"init_error in detail", ": a cable is loose"}})
     for (const End& end : ends_of(cue, 60)) {
       EXPECT_EQ(end.kind, ErrorKind::kComm);
-      EXPECT_EQ(end.text, strf("meeting the other ranks: NCCL says 'a made-up error'%s\n  try: "
+      EXPECT_EQ(end.text, strf("meeting the other ranks: NCCL says 'a fake error'%s\n  try: "
                                "NCCL_DEBUG=WARN shows more; --set mesh.transport=staged goes without NCCL",
                                detail));
       EXPECT_LT(end.seconds, 5);
@@ -149,7 +149,7 @@ TEST(Nccl, AnErrorOfACallIsTold) {
        {std::pair{"call_error", ""}, {"call_error in detail", ": a cable is loose"}})
     for (const End& end : ends_of(cue, 60)) {
       EXPECT_EQ(end.kind, ErrorKind::kComm);
-      EXPECT_EQ(end.text, strf("all-reduce of f32 [1]: NCCL says 'a made-up error'%s", detail));
+      EXPECT_EQ(end.text, strf("all-reduce of f32 [1]: NCCL says 'a fake error'%s", detail));
     }
 }
 
@@ -181,7 +181,7 @@ TEST(Nccl, ALateErrorEndsWhatWaits) {
   for (const End& end : ends_of("late_error", 60)) {
     EXPECT_EQ(end.kind, ErrorKind::kComm);
     EXPECT_TRUE(end.told);
-    EXPECT_NE(end.text.find("a made-up error' about what it was doing"), std::string::npos) << end.text;
+    EXPECT_NE(end.text.find("a fake error' about what it was doing"), std::string::npos) << end.text;
     EXPECT_LT(end.seconds, 5);
   }
 }

@@ -12,7 +12,7 @@
 namespace vitrail {
 namespace {
 
-// This machine as a file, with one made-up curve.
+// This machine as a file, with one synthetic curve.
 DeviceFile own_file() {
   const DeviceInfo device = device_here("cpu", 0, "");
   DeviceFile file;

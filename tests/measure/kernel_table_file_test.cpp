@@ -16,7 +16,7 @@ TunedDevice gpu(const std::string& name, int compute, const std::string& cublas)
             return std::map<std::string, std::string>{{"cublaslt", cublas}};
           }};
 }
-const TunedDevice kGpu = gpu("NVIDIA H200 (made up)", 90, "13.1.0");
+const TunedDevice kGpu = gpu("NVIDIA H200 (synthetic)", 90, "13.1.0");
 
 // A table that puts `kernel` first for every GEMM of the model above: 5 tokens, width 192.
 KernelTable table_for(const std::string& kernel) {
@@ -79,10 +79,10 @@ TEST(GpuKernels, AreReadBackForTheSameGpuAndLibraryOnly) {
 TEST(GpuKernels, AreFoundByTheGpusName) {
   const TempFolder folder;
   EXPECT_EQ(own_kernels_path("/home/u/.config", kGpu),
-            "/home/u/.config/vitrail/kernels-nvidia-h200-made-up.json");
+            "/home/u/.config/vitrail/kernels-nvidia-h200-synthetic.json");
   EXPECT_EQ(own_kernels_path("", kGpu), "") << "there is no such folder";
   EXPECT_EQ(shipped_kernels_path(kGpu, {folder.path()}), "");
-  const std::string file = folder.file("shipped/nvidia-h200-made-up.json", "{}");
+  const std::string file = folder.file("shipped/nvidia-h200-synthetic.json", "{}");
   const std::vector<std::filesystem::path> places = {folder.path(), folder.path() / "shipped"};
   EXPECT_EQ(shipped_kernels_path(kGpu, places), file);
   TunedDevice processor = this_processor();

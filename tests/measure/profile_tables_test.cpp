@@ -1,4 +1,4 @@
-// The tables, figures and texts of a profile: every column worked out by hand from a few made-up rows.
+// The tables, figures and texts of a profile: every column worked out by hand from a few synthetic rows.
 #include <gtest/gtest.h>
 
 #include <nlohmann/json.hpp>

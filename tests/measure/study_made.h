@@ -1,4 +1,4 @@
-// Results of a study as they would come from its cases, made up: numbers that give round answers.
+// Results of a study as they would come from its cases, but synthetic: numbers that give round answers.
 #pragma once
 
 #include <string>

@@ -1,4 +1,4 @@
-// How kernels are measured on a device that records, with one made up whose clock is the test's: how many
+// How kernels are measured on a device that records, with a synthetic one whose clock is the test's: how many
 // launches a recording has, in how much memory, and the rates that follow.
 #include <gtest/gtest.h>
 

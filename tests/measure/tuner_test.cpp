@@ -41,7 +41,7 @@ TEST(Tune, ARowKeepsTheFastestAndOneForPlainWeights) {
   EXPECT_EQ(tuned_row({3, 4, 5}, device, {}).key, (TuneKey{"linear", 3, 4, 5, 2, 0}));
 }
 
-const DeviceInfo kInfo = planned_cuda_device("NVIDIA H200 (made up)", 90);
+const DeviceInfo kInfo = planned_cuda_device("NVIDIA H200 (synthetic)", 90);
 
 ExecutionPlan planned(DType dtype, std::shared_ptr<const KernelTable> kernels = nullptr, int64_t batch = 2) {
   VitConfig config = find_architecture("vit_tiny_patch16_224").config;

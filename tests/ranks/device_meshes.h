@@ -1,5 +1,5 @@
 // The meshes that run on devices with memory of their own, and what is expected of them: the losses of one
-// rank, and memory as planned. Run on the processor with made-up transports, and on GPUs.
+// rank, and memory as planned. Run on the processor with stand-ins for transports, and on GPUs.
 #pragma once
 
 #include <gtest/gtest.h>

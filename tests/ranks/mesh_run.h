@@ -1,4 +1,4 @@
-// A training step on every rank of a mesh, the ranks being threads of the test: made-up images by their
+// A training step on every rank of a mesh, the ranks being threads of the test: synthetic images by their
 // global position, mixed in pairs, so that every mesh sees the same ones.
 #pragma once
 

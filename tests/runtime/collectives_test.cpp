@@ -1,4 +1,4 @@
-// The runners of collectives on a made-up device: what each enqueues on which stream, in which order, when
+// The runners of collectives on a synthetic device: what each enqueues on which stream, in which order, when
 // the host waits, and what is counted. The device's times are the test's.
 #include <gtest/gtest.h>
 

@@ -1,5 +1,5 @@
-// A made-up device, its streams and its partners, which tell what they are asked for, in order, and answer as
-// the test says.
+// A synthetic device, its streams and its partners, which tell what they are asked for, in order, and answer
+// as the test says.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -20,7 +20,7 @@ namespace vitrail {
 
 using Lines = std::vector<std::string>;
 
-// What a made-up device, its streams and its partners do, in order, and what they answer.
+// What a synthetic device, its streams and its partners do, in order, and what they answer.
 struct Scene {
   Lines lines;
   int events = 0, stamps = 0, streams = 0;

@@ -1,4 +1,4 @@
-// The plan of a cluster as it is told: tables, advice, failures, JSON and the timeline, from made-up rows;
+// The plan of a cluster as it is told: tables, advice, failures, JSON and the timeline, from synthetic rows;
 // and what the simulator keeps for them.
 #include <gtest/gtest.h>
 

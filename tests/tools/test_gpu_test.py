@@ -1,4 +1,4 @@
-"""tools/gpu_test.sh with made-up test programs."""
+"""tools/gpu_test.sh with stand-ins for the test programs."""
 import os
 import subprocess
 import tempfile

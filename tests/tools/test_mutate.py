@@ -1,4 +1,4 @@
-"""tools/mutate on made-up sources and test programs."""
+"""tools/mutate on synthetic sources and test programs."""
 import contextlib
 import io
 import json

@@ -1,4 +1,4 @@
-"""tools/mutate sweep on made-up sources and test programs."""
+"""tools/mutate sweep on synthetic sources and test programs."""
 import contextlib
 import io
 import json

@@ -181,7 +181,7 @@ FAKE int ncclGetVersion(int* version) {
   return kSuccess;
 }
 FAKE const char* ncclGetErrorString(int) {
-  return "a made-up error";
+  return "a fake error";
 }
 FAKE const char* ncclGetLastError(void*) {
   const std::lock_guard lock(state().mutex);

@@ -1,4 +1,4 @@
-// A library with the symbols of NVIDIA's management library, whose two GPUs are made up. A test that has
+// A library with the symbols of NVIDIA's management library, whose two GPUs are synthetic. A test that has
 // opened it by its path finds it by the library's name.
 #include "fake_nvml.h"
 

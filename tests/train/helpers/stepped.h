@@ -19,7 +19,7 @@ inline Error error_of(const std::function<void()>& work) {
   return Error(ErrorKind::kInternal, "nothing was refused");
 }
 
-// A step on a device of its own, or on the processor, fed with made-up images.
+// A step on a device of its own, or on the processor, fed with synthetic images.
 class Stepped {
  public:
   Stepped(const StepConfig& config, const PreparedModel& model, std::unique_ptr<Device> device)
