@@ -1,4 +1,4 @@
-// A study of a few cases, and a made-up program that measures them.
+// A study of a few cases, and a stand-in for the program that measures them.
 #pragma once
 
 #include <algorithm>

@@ -1,5 +1,5 @@
-// A study with a stand-in for the program: which cases run in which order, what is kept when it is killed, and
-// what the numbers become.
+// A study with a stand-in for the program: which cases run in which order, what is kept when it is killed,
+// and what the numbers become.
 #include "measure/study/study.h"
 
 #include <gtest/gtest.h>
