@@ -158,7 +158,7 @@ void keep_own(std::vector<TrainedParam>& trained, const Program& stage, const Me
 
 // Returns whether a value is images: among inputs they alone have rows and columns of pixels.
 bool is_images(const Value& value) {
-  return value.desc.shape().has('Y') && value.desc.shape().has('X');
+  return value.desc.shape.has('Y') && value.desc.shape.has('X');
 }
 
 // Returns the bytes of a micro-batch's images, where inputs are staged outside the arena.
