@@ -4,6 +4,7 @@
 
 #include <map>
 
+#include "backend/cpu/kernels.h"
 #include "cli/train_plan.h"
 #include "cli/train_settings.h"
 #include "tiny_training.h"

@@ -13,6 +13,7 @@ import tidy_whole  # noqa: E402
 
 CHECKS = ["check_layers", "check_purity", "check_sizes", "check_statements", "check_docs"]
 CLEAN = "// A reason.\nnamespace vitrail {\n\nint twice(int value) {\n  return 2 * value;\n}\n\n}  // namespace vitrail\n"
+TESTS = CLEAN + "// A line.\n" * 250  # as many lines as check_sizes wants beside any of the sources here
 
 
 def tool(name):
@@ -71,20 +72,20 @@ class Lint(unittest.TestCase):
             ("a comma", "src/base/a.cpp", CLEAN.replace("  return", "  ++value, --value;\n  return"), "src/base/a.cpp:5: a comma"),
         ]:
             with self.subTest(name):
-                code, output = self.lint({path: text, "tests/base/a.cpp": CLEAN + "// A line.\n" * 300})
+                code, output = self.lint({path: text, "tests/base/a.cpp": TESTS})
                 self.assertIn(said, output)
                 self.assertEqual(code == 0, name == "clean", output)
 
     def test_of_sources_read_as_one_the_right_one_is_named(self):
         wrong = CLEAN.replace("twice", "Thrice")
         code, output = self.lint({"src/base/a.cpp": CLEAN, "src/base/b.cpp": wrong, "src/base/c.cpp": CLEAN.replace("twice", "again"),
-                                  "tests/base/a.cpp": CLEAN + "// A line.\n" * 300})
+                                  "tests/base/a.cpp": TESTS})
         self.assertNotEqual(code, 0)
         self.assertIn("src/base/b.cpp:4:5: error: invalid case style for function 'Thrice'", output)
 
     def test_an_include_may_stand_in_each_source_but_once(self):
         once = CLEAN.replace("namespace vitrail {\n\n", "#include <cstdint>\n\nnamespace vitrail {\n\n", 1)
-        rest = {"src/base/b.cpp": once.replace("twice", "again"), "tests/base/a.cpp": CLEAN + "// A line.\n" * 300}
+        rest = {"src/base/b.cpp": once.replace("twice", "again"), "tests/base/a.cpp": TESTS}
         code, output = self.lint({"src/base/a.cpp": once, **rest})
         self.assertEqual(code, 0, output)
         code, output = self.lint({"src/base/a.cpp": once.replace("#include <cstdint>\n", "#include <cstdint>\n" * 2), **rest})
@@ -145,28 +146,28 @@ class Lint(unittest.TestCase):
 
     def test_a_file_that_changed_is_read_by_itself(self):
         wrong = CLEAN.replace("twice", "Twice")
-        tree = {"src/base/a.cpp": CLEAN, "tests/base/a.cpp": CLEAN + "// A line.\n" * 300}
+        tree = {"src/base/a.cpp": CLEAN, "tests/base/a.cpp": TESTS}
         self.assertEqual(self.lint(tree, "Second", {"src/base/a.cpp": CLEAN.replace("twice", "thrice")})[0], 0)
         code, output = self.lint(tree, "Second", {"src/base/a.cpp": wrong})
         self.assertNotEqual(code, 0)
         self.assertIn("readability-identifier-naming", output)
 
     def test_a_subject_of_a_commit_is_short(self):
-        tree = {"src/base/a.cpp": CLEAN, "tests/base/a.cpp": CLEAN + "// A line.\n" * 300}
+        tree = {"src/base/a.cpp": CLEAN, "tests/base/a.cpp": TESTS}
         self.assertEqual(self.lint(tree, "s" * 71)[0], 0)
         code, output = self.lint(tree, "s" * 72)
         self.assertNotEqual(code, 0)
         self.assertIn("not as in:\n" + "s" * 72, output)
 
     def test_subjects_of_all_that_lands_are_short_however_it_is_called(self):
-        tree = {"src/base/a.cpp": CLEAN, "tests/base/a.cpp": CLEAN + "// A line.\n" * 300}
+        tree = {"src/base/a.cpp": CLEAN, "tests/base/a.cpp": TESTS}
         for later, since, fine in [(29, "HEAD~1", False), (30, "HEAD~1", True), (31, "HEAD~31", True), (31, "HEAD~32", False)]:
             with self.subTest(f"{later} commits later, since {since}"):
                 code, output = self.lint(tree, "s" * 72, later=later, since=since)
                 self.assertEqual(code == 0, fine, output)
 
     def test_a_subject_of_a_merged_branch_is_short(self):
-        tree = {"src/base/a.cpp": CLEAN, "tests/base/a.cpp": CLEAN + "// A line.\n" * 300}
+        tree = {"src/base/a.cpp": CLEAN, "tests/base/a.cpp": TESTS}
         self.assertEqual(self.lint(tree, "s" * 71, merged=True)[0], 0)
         code, output = self.lint(tree, "s" * 72, merged=True)
         self.assertNotEqual(code, 0)
