@@ -1,12 +1,11 @@
 #include "api/settings.h"
 
-#include <dlfcn.h>
-
 #include <algorithm>
 
 #include "api/precision.h"
 #include "backend/registry.h"
 #include "base/json.h"
+#include "base/plugin_library.h"
 #include "base/text.h"
 #include "base/values.h"
 #include "io/find_model.h"
@@ -98,10 +97,7 @@ TrainConfig training_config(const std::string& config, std::vector<std::string>*
 }
 
 std::filesystem::path installed_program() {
-  Dl_info found = {};
-  if (dladdr(reinterpret_cast<const void*>(&version), &found) == 0 || !found.dli_fname) return {};
-  std::error_code ignored;
-  const std::filesystem::path library = std::filesystem::canonical(found.dli_fname, ignored);
+  const std::filesystem::path library = file_of_code(reinterpret_cast<const void*>(&version));
   const std::filesystem::path folder = library.parent_path();
   return folder.filename() == "lib" ? folder.parent_path() / "bin" / "vitrail" : library;
 }

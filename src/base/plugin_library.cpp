@@ -3,27 +3,43 @@
 #include <dlfcn.h>
 
 #include <filesystem>
+#include <fstream>
+#include <sstream>
+#include <string_view>
 #include <vector>
 
 #include "base/error.h"
 
 namespace vitrail {
 
+// The name by which the dynamic linker knows a file may be relative to a folder that is no longer the current
+// one, and the name by which the program was started may be any: the kernel knows what it has mapped.
+std::filesystem::path file_of_code(const void* address) {
+  const auto sought = reinterpret_cast<uintptr_t>(address);
+  std::ifstream maps("/proc/self/maps");
+  for (std::string line; std::getline(maps, line);) {
+    std::istringstream row(line);
+    uintptr_t begin = 0, end = 0;
+    char dash = 0;
+    std::string access, offset, device, inode, file;
+    row >> std::hex >> begin >> dash >> end >> access >> offset >> device >> inode;
+    if (sought < begin || sought >= end) continue;
+    std::getline(row >> std::ws, file);
+    constexpr std::string_view kReplaced = " (deleted)";  // by another version, as an update does
+    return file.ends_with(kReplaced) ? file.substr(0, file.size() - kReplaced.size()) : file;
+  }
+  return {};
+}
+
 namespace {
 
-// The folders of the program, and of the library that this code may be part of. For the program itself dladdr
-// gives the name it was started by, which need not say where it is stored: only an absolute path counts.
+// Returns the folders of the program, and of the library that this code may be part of.
 std::vector<std::filesystem::path> own_folders() {
+  std::error_code failed;
   std::vector<std::filesystem::path> folders;
-  const auto add = [&](const char* file) {
-    std::error_code failed;
-    const auto path = std::filesystem::canonical(file, failed);
-    if (!failed) folders.push_back(path.parent_path());
-  };
-  add("/proc/self/exe");
-  Dl_info info{};
-  const bool known = dladdr(reinterpret_cast<const void*>(&own_folders), &info) != 0 && info.dli_fname;
-  if (known && info.dli_fname[0] == '/') add(info.dli_fname);
+  for (const std::filesystem::path& file : {std::filesystem::canonical("/proc/self/exe", failed),
+                                            file_of_code(reinterpret_cast<const void*>(&own_folders))})
+    if (!file.empty()) folders.push_back(file.parent_path());
   return folders;
 }
 

@@ -9,6 +9,9 @@
 
 namespace vitrail {
 
+// Returns the file that code is part of, a library or the program; empty where the system does not tell.
+std::filesystem::path file_of_code(const void* address);
+
 struct PluginNames {
   const char* file;    // "libvitrail_cuda.so"
   const char* symbol;  // the one that it exports: a function that returns its table

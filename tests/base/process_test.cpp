@@ -1,18 +1,46 @@
 // Marks of processes and handlers of signals.
+#include <dlfcn.h>
 #include <gtest/gtest.h>
 #include <unistd.h>
 
 #include <csignal>
+#include <filesystem>
 #include <fstream>
 #include <sstream>
 
+#include "base/plugin_library.h"
 #include "base/process_mark.h"
 #include "base/stop.h"
+#include "temp_folder.h"
 
 namespace vitrail {
 namespace {
 
 void own_handler(int) {}
+
+TEST(FileOfCode, OfTheProgram) {
+  EXPECT_EQ(file_of_code(reinterpret_cast<const void*>(&own_handler)),
+            std::filesystem::canonical("/proc/self/exe"));
+  const int on_the_stack = 0;
+  EXPECT_FALSE(std::filesystem::exists(file_of_code(&on_the_stack)));
+  EXPECT_EQ(file_of_code(nullptr), "");
+}
+
+// A program may be started with LD_LIBRARY_PATH=lib and change its folder later.
+TEST(FileOfCode, OfALibraryWithARelativeName) {
+  const TempFolder folder;
+  const auto copy = std::filesystem::canonical(folder.path()) / "libcopy.so";
+  std::filesystem::copy_file(file_of_code(dlsym(RTLD_DEFAULT, "cos")), copy);
+  const auto before = std::filesystem::current_path();
+  std::filesystem::current_path(folder.path());
+  void* const library = dlopen("./libcopy.so", RTLD_NOW | RTLD_LOCAL);
+  std::filesystem::current_path(before);
+  ASSERT_NE(library, nullptr) << dlerror();
+  const void* const code = dlsym(library, "cos");
+  EXPECT_EQ(file_of_code(code), copy);
+  std::filesystem::remove(copy);
+  EXPECT_EQ(file_of_code(code), copy);
+}
 
 // Handlers come back when nothing was asked for, and what was ignored stays ignored.
 TEST(StopRequests, HandlersAreThoseFromBefore) {
