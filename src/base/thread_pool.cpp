@@ -1,12 +1,17 @@
 #include "base/thread_pool.h"
 
 #include <chrono>
-#include <system_error>
 #include <utility>
 
-#include "base/error.h"
-
 namespace vitrail {
+
+Error thread_error(const std::system_error& refused, size_t started, size_t wanted, const char* what,
+                   const std::string& fewer) {
+  return {ErrorKind::kDevice,
+          strf("only %zu of %zu %s could be started: %s", started, wanted, what, refused.what()),
+          fewer + ", or a higher limit on processes and memory"};
+}
+
 namespace {
 
 constexpr auto kSpin = std::chrono::microseconds(50);
@@ -58,11 +63,9 @@ ThreadPool::ThreadPool(int threads) {
     for (int worker = 1; worker < threads; ++worker)
       workers_.emplace_back([this, worker] { worker_loop(worker); });
   } catch (const std::system_error& error) {
-    const int started = this->threads();
+    const auto started = static_cast<size_t>(this->threads());
     stop();
-    throw Error(ErrorKind::kDevice,
-                strf("only %d of %d threads could be started: %s", started, threads, error.what()),
-                "fewer threads (--threads), or a higher limit on processes and memory");
+    throw thread_error(error, started, static_cast<size_t>(threads), "threads", "fewer threads (--threads)");
   }
 }
 

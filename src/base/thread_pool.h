@@ -7,10 +7,19 @@
 #include <cstdint>
 #include <exception>
 #include <mutex>
+#include <string>
+#include <system_error>
 #include <thread>
 #include <vector>
 
+#include "base/error.h"
+
 namespace vitrail {
+
+// Returns the error of threads that the system refuses to start. `what` is "threads" or a longer name of
+// them; `fewer` says how to ask for fewer.
+Error thread_error(const std::system_error& refused, size_t started, size_t wanted, const char* what,
+                   const std::string& fewer);
 
 class ThreadPool {
  public:

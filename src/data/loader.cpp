@@ -2,13 +2,13 @@
 
 #include <algorithm>
 #include <ctime>
-#include <system_error>
 #include <utility>
 
 #include "base/cores.h"
 #include "base/error.h"
 #include "base/json.h"
 #include "base/json_text.h"
+#include "base/thread_pool.h"
 #include "base/timing.h"
 #include "data/decoding_memory.h"
 
@@ -90,10 +90,8 @@ void Loader::start_workers() {
   } catch (const std::system_error& error) {
     const size_t started = workers_.size();
     stop_workers();
-    throw Error(ErrorKind::kDevice,
-                strf("only %zu of %lld loader threads could be started: %s", started,
-                     static_cast<long long>(wanted), error.what()),
-                "fewer workers (loader.workers), or a higher limit on processes and memory");
+    throw thread_error(error, started, static_cast<size_t>(wanted), "loader threads",
+                       "fewer workers (loader.workers)");
   }
 }
 

@@ -6,6 +6,7 @@
 
 #include "base/cores.h"
 #include "base/error.h"
+#include "base/thread_pool.h"
 #include "runtime/slow_device.h"
 #include "train/device_transport.h"
 
@@ -85,6 +86,10 @@ std::vector<int> own_cores(MeshCommunicators& ranks, const DeviceInfo& device, b
   return cores == allowed_cores() ? std::vector<int>() : cores;
 }
 
+void join(std::vector<std::thread>& threads) {
+  for (std::thread& thread : threads) thread.join();
+}
+
 }  // namespace
 
 void run_ranks(LocalRanks ranks, const std::function<void(RankContext&)>& body) {
@@ -117,9 +122,19 @@ void run_ranks(LocalRanks ranks, const std::function<void(RankContext&)>& body) 
     }
   };
   std::vector<std::thread> threads;
-  for (size_t i = 1; i < ranks.worlds.size(); ++i) threads.emplace_back(run_one, i);
+  try {
+    for (size_t i = 1; i < ranks.worlds.size(); ++i) threads.emplace_back(run_one, i);
+  } catch (const std::system_error& refused) {
+    const Error error =
+        thread_error(refused, threads.size() + 1, ranks.worlds.size(), "ranks", "fewer ranks (--ranks)");
+    if (ranks.heartbeat)
+      ranks.heartbeat->failed(ranks.worlds[0]->rank(), exit_code(error.kind()), false, error.what());
+    ranks.worlds[0]->abort(error.what());
+    join(threads);
+    throw error;
+  }
   run_one(0);
-  for (std::thread& thread : threads) thread.join();
+  join(threads);
   first.rethrow();
 }
 

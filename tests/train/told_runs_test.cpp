@@ -1,5 +1,9 @@
 // Sentences of runs and evaluations, with the numbers that they name.
 #include <gtest/gtest.h>
+#include <sys/resource.h>
+#include <unistd.h>
+
+#include <iostream>
 
 #include "thrown.h"
 #include "train/config_io.h"
@@ -85,6 +89,26 @@ TEST(ToldRuns, FoldersThatAreNoRunsAreNamed) {
       (work / "mine") + " holds \"notes.txt\", which no run has made: a run would write over what is there");
   EXPECT_EQ(error.hint(), "name a folder that is empty or does not exist, with --out");
 }
+
+// Sanitizers need the address space that is limited here.
+#if !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)
+[[noreturn]] void start_too_many_ranks() {
+  LocalRanks ranks{.worlds = thread_communicators(2000),
+                   .mesh = resolved(MeshConfig{}, 2000),
+                   .device = [](int) { return cpu_device(1); },
+                   .sharing = 2000};
+  const rlimit limit{1 << 30, 1 << 30};
+  setrlimit(RLIMIT_AS, &limit);
+  const Error error = error_of([&] { run_ranks(std::move(ranks), [](RankContext&) {}); });
+  std::cerr << error.what();
+  _exit(exit_code(error.kind()));
+}
+
+TEST(ToldRunsDeath, RanksThatCannotBeStarted) {
+  EXPECT_EXIT(start_too_many_ranks(), ::testing::ExitedWithCode(69),
+              "only [0-9]+ of 2000 ranks could be started");
+}
+#endif
 
 TEST(ToldRuns, WhatCannotBeComparedWithOneRank) {
   const WorkFolder work;
