@@ -137,12 +137,8 @@ ModelChoice choose_architecture(const Options& options) {
 }
 }  // namespace
 
-bool model_is_there(const std::string& model) {
-  std::error_code ignored;
-  if (std::filesystem::exists(model, ignored)) return true;
-  for (const BundledModel& bundled : bundled_models(model_places()))
-    if (bundled.name == model) return true;
-  return false;
+ModelSource model_source(const Options& options) {
+  return options.origin("model") == Origin::kDefault ? ModelSource::kBundled : ModelSource::kAny;
 }
 
 int64_t batch_for(const Options& options, int64_t count) {
@@ -177,8 +173,10 @@ EngineOptions read_engine_options(const Options& options, const std::string& dev
 }
 
 std::unique_ptr<OpenedModel> open_chosen(const Options& options, Console& console) {
-  const std::string path = find_model(options.text("model"), model_places());
-  if (is_run_folder(options.text("model"))) console.say(options.text("model") + " is a run: taking " + path);
+  const std::string& given = options.text("model");
+  const ModelSource source = model_source(options);
+  const std::string path = find_model(given, model_places(), source);
+  if (source == ModelSource::kAny && is_run_folder(given)) console.say(given + " is a run: taking " + path);
   std::unique_ptr<OpenedModel> model = open_model(path, read_open_options(options));
   for (const std::string& note : model->card().notes) console.detail(note);
   return model;
@@ -190,7 +188,9 @@ Engine ModelChoice::engine(const EngineOptions& options) const {
 
 ModelChoice choose_model(const Options& options, Console& console) {
   const std::string& weights = options.text("weights");
-  const bool file = weights == "file" || (weights == "auto" && model_is_there(options.text("model")));
+  const bool file =
+      weights == "file" ||
+      (weights == "auto" && model_is_there(options.text("model"), model_places(), model_source(options)));
   if (!file) return choose_architecture(options);
   if (options.given("classes") || has_model_settings(options))
     throw Error(

@@ -9,6 +9,7 @@
 #include "api/precision.h"
 #include "cli/console.h"
 #include "cli/options.h"
+#include "io/find_model.h"
 #include "plan/devices.h"
 
 namespace vitrail::cli {
@@ -38,8 +39,8 @@ EngineOptions read_engine_options(const Options& options, const std::string& dev
 // Returns the batch for `count` images: --batch where it is given, otherwise one that makes equal batches.
 int64_t batch_for(const Options& options, int64_t count);
 
-// Returns whether --model names a file, a folder or a bundled model rather than an architecture.
-bool model_is_there(const std::string& model);
+// Returns what --model may name: where nobody gave it, a bundled model alone.
+ModelSource model_source(const Options& options);
 
 // Opens the model that model_options() name; with -v, prints where its facts came from.
 std::unique_ptr<OpenedModel> open_chosen(const Options& options, Console& console);

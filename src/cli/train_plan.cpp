@@ -32,8 +32,8 @@ void take_model(const Options& options, ModelSettings& model) {
   };
   if (given_on_command_line(options, "model")) std::erase_if(model.given, of_file);
   model.init = model.arch = {};
-  if (options.text("weights") != "rule" && model_is_there(name)) {
-    model.init = find_model(name, model_places());
+  if (options.text("weights") != "rule" && model_is_there(name, model_places(), model_source(options))) {
+    model.init = find_model(name, model_places(), model_source(options));
     model.arch = options.text("arch");
   } else {
     model.arch = name;

@@ -85,20 +85,31 @@ bool is_run_folder(const std::string& path) {
   return !model_of_run(path).empty();
 }
 
-std::string find_model(const std::string& model, const std::vector<fs::path>& places) {
+namespace {
+// Returns the path of a model; empty: there is none.
+std::string present_model(const std::string& model, const std::vector<fs::path>& places, ModelSource source) {
   std::error_code ignored;
-  if (!model.empty() && fs::exists(model, ignored))
+  if (source == ModelSource::kAny && !model.empty() && fs::exists(model, ignored))
     return is_run_folder(model) ? model_of_run(model).string() : model;
-  const std::vector<BundledModel> bundled = bundled_models(places);
-  std::vector<std::string> names;
-  for (const BundledModel& candidate : bundled) {
-    if (candidate.name == model) return candidate.path.string();
-    names.push_back(candidate.name);
-  }
+  for (const BundledModel& bundled : bundled_models(places))
+    if (bundled.name == model) return bundled.path.string();
+  return {};
+}
+}  // namespace
+
+bool model_is_there(const std::string& model, const std::vector<fs::path>& places, ModelSource source) {
+  return !present_model(model, places, source).empty();
+}
+
+std::string find_model(const std::string& model, const std::vector<fs::path>& places, ModelSource source) {
+  std::string path = present_model(model, places, source);
+  if (!path.empty()) return path;
   if (is_architecture(model))
     throw Error(ErrorKind::kData,
                 strf("%s is an architecture: there are no weights of that name here", model.c_str()),
                 "give a weight file or a model folder, as in: -m model.safetensors --arch " + model);
+  std::vector<std::string> names;
+  for (const BundledModel& bundled : bundled_models(places)) names.push_back(bundled.name);
   std::string looked = strf(
       "no model '%s': there is no such file or folder, nor a bundled model of that name in", model.c_str());
   for (const fs::path& place : places) looked += "\n" + place.string();

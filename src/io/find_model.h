@@ -33,8 +33,17 @@ std::vector<BundledModel> bundled_models(const std::vector<std::filesystem::path
 // Returns whether training wrote this folder, which is no model, but has one in best/ or checkpoints/latest.
 bool is_run_folder(const std::string& path);
 
+// What a name may mean. A default name always means the bundled model, even if a file of that name lies in
+// the current folder.
+enum class ModelSource { kAny, kBundled };
+
+// Returns whether find_model() would find one.
+bool model_is_there(const std::string& model, const std::vector<std::filesystem::path>& places,
+                    ModelSource source = ModelSource::kAny);
+
 // Returns the path of a model; for a run's folder, that of its best model, else of its latest checkpoint.
 // Throws Error(kData) listing where it searched and which bundled models there are.
-std::string find_model(const std::string& model, const std::vector<std::filesystem::path>& places);
+std::string find_model(const std::string& model, const std::vector<std::filesystem::path>& places,
+                       ModelSource source = ModelSource::kAny);
 
 }  // namespace vitrail

@@ -76,6 +76,12 @@ class ForeignFolders(Contract):
         self.refused(65, "no model 'pretender'", "predict", "-m", "pretender", CAT, cwd=self.tmp)
         self.refused(65, "no device \"pretender\"", "plan", "--model", "vit_tiny_patch16_224", "--target", "pretender", cwd=self.tmp)
 
+    def test_the_default_model_is_the_bundled_one(self):
+        shutil.copytree(TINY, self.tmp / "deit_tiny_patch16_224")
+        bundled = self.ok("predict", CAT, "--json", cwd=self.tmp.parent)
+        self.assertIn("Egyptian cat", bundled.stdout)
+        self.assertEqual(self.ok("predict", CAT, "--json", cwd=self.tmp).stdout, bundled.stdout)
+
 
 class Outputs(Contract):
     def test_a_link_stays_and_its_target_gets_the_content(self):
