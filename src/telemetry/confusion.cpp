@@ -8,12 +8,9 @@
 
 namespace vitrail {
 
-namespace {
-double share(int64_t part, int64_t whole) {
+double share_of(int64_t part, int64_t whole) {
   return whole > 0 ? static_cast<double>(part) / static_cast<double>(whole) : 0;
 }
-
-}  // namespace
 
 int64_t rank_of(std::span<const float> scores, int64_t label) {
   const auto index = static_cast<size_t>(label);
@@ -41,27 +38,27 @@ void TopCounts::add(int64_t rank) {
 }
 
 double TopCounts::top1_share() const {
-  return share(top1, count);
+  return share_of(top1, count);
 }
 
 double TopCounts::top5_share() const {
-  return share(top5, count);
+  return share_of(top5, count);
 }
 
 double ClassCounts::precision() const {
-  return share(correct, predicted);
+  return share_of(correct, predicted);
 }
 
 double ClassCounts::recall() const {
-  return share(correct, count);
+  return share_of(correct, count);
 }
 
 double ClassCounts::f1() const {
-  return share(2 * correct, count + predicted);
+  return share_of(2 * correct, count + predicted);
 }
 
 double ClassCounts::top5_share() const {
-  return share(top5, count);
+  return share_of(top5, count);
 }
 
 ConfusionMatrix::ConfusionMatrix(int64_t classes) : rows_(static_cast<size_t>(classes)) {}
@@ -116,7 +113,8 @@ std::vector<ConfusedPair> ConfusionMatrix::most_confused(size_t most) const {
   pairs.reserve(confused_.size());
   for (const auto& [cell, count] : confused_) {
     const auto label = static_cast<int64_t>(cell / rows_.size());
-    pairs.push_back({label, static_cast<int64_t>(cell % rows_.size()), count, share(count, of(label).count)});
+    pairs.push_back(
+        {label, static_cast<int64_t>(cell % rows_.size()), count, share_of(count, of(label).count)});
   }
   const auto kept = pairs.begin() + static_cast<std::ptrdiff_t>(std::min(most, pairs.size()));
   std::partial_sort(pairs.begin(), kept, pairs.end(), [](const ConfusedPair& a, const ConfusedPair& b) {

@@ -9,6 +9,9 @@
 
 namespace vitrail {
 
+// Returns the part as a share of the whole; 0 of an empty one.
+double share_of(int64_t part, int64_t whole);
+
 // Counts the classes that score higher than `label`; an equal score of an earlier class is higher. Scores
 // with a NaN among them are no prediction: the rank is the number of classes.
 int64_t rank_of(std::span<const float> scores, int64_t label);

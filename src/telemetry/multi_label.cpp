@@ -6,14 +6,11 @@
 #include <numeric>
 
 #include "base/error.h"
+#include "telemetry/confusion.h"
 
 namespace vitrail {
 
 namespace {
-double ratio(int64_t part, int64_t whole) {
-  return whole > 0 ? static_cast<double>(part) / static_cast<double>(whole) : 0;
-}
-
 struct Decisions {
   int64_t hits = 0, said = 0, there = 0;
 
@@ -27,7 +24,7 @@ struct Decisions {
     said += other.said;
     there += other.there;
   }
-  double f1() const { return ratio(2 * hits, said + there); }
+  double f1() const { return share_of(2 * hits, said + there); }
 };
 }  // namespace
 
@@ -45,7 +42,7 @@ double average_precision(std::span<const float> scores, std::span<const uint8_t>
   for (size_t i = 0; i < order.size(); ++i) {
     hits += positive[order[i]] != 0;
     if (i + 1 < order.size() && value(order[i]) == value(order[i + 1])) continue;
-    area += ratio(hits - counted, there) * ratio(hits, static_cast<int64_t>(i + 1));
+    area += share_of(hits - counted, there) * share_of(hits, static_cast<int64_t>(i + 1));
     counted = hits;
   }
   return area;
@@ -82,7 +79,7 @@ MultiLabelResult MultiLabelScores::result() const {
     }
     const double area = average_precision(scores, positive);
     result.classes.push_back(
-        {own.there, area, ratio(own.hits, own.said), ratio(own.hits, own.there), own.f1()});
+        {own.there, area, share_of(own.hits, own.said), share_of(own.hits, own.there), own.f1()});
     all.add(own);
     if (own.there == 0) continue;
     ++occurring;

@@ -4,6 +4,7 @@
 #include <set>
 
 #include "base/error.h"
+#include "base/fields.h"
 #include "base/text.h"
 #include "base/values.h"
 #include "train/balance.h"
@@ -14,11 +15,6 @@ namespace {
 
 constexpr int64_t kMostRanks = 1 << 22;  // of a mesh: as many devices as a simulated cluster may have
 constexpr int64_t kMostShares = 1 << 16;
-
-void require_positive(const char* key, int64_t value, int64_t least, int64_t most = kMostShares) {
-  VT_REQUIRE(value >= least && value <= most, ErrorKind::kConfig, "%s is %lld; expected %lld to %lld", key,
-             static_cast<long long>(value), static_cast<long long>(least), static_cast<long long>(most));
-}
 
 // The number of ranks is an int everywhere; each factor was checked before, so no product here overflows.
 void require_countable(const MeshConfig& c) {
@@ -63,13 +59,13 @@ std::string nearest_meshes(const MeshConfig& c, int64_t world, int64_t heads) {
 }  // namespace
 
 void validate(const MeshConfig& c) {
-  require_positive("mesh.dp", c.dp, 0, kMostRanks);
-  require_positive("mesh.tp", c.tp, 1);
-  require_positive("mesh.sp", c.sp, 1);
+  require_in_range("mesh.dp", c.dp, 0, kMostRanks);
+  require_in_range("mesh.tp", c.tp, 1, kMostShares);
+  require_in_range("mesh.sp", c.sp, 1, kMostShares);
   parse_balance(c.balance);
-  require_positive("mesh.pp", c.pp, 1);
+  require_in_range("mesh.pp", c.pp, 1, kMostShares);
   require_countable(c);
-  require_positive("mesh.virtual_stages", c.virtual_stages, 1);
+  require_in_range("mesh.virtual_stages", c.virtual_stages, 1, kMostShares);
   VT_REQUIRE(c.zero >= 0 && c.zero <= 3, ErrorKind::kConfig, "mesh.zero is %lld; expected 0, 1, 2 or 3",
              static_cast<long long>(c.zero));
   VT_REQUIRE(c.bucket_mb >= 0 && c.bucket_mb <= 1 << 20, ErrorKind::kConfig,

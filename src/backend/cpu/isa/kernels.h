@@ -20,8 +20,8 @@ extern const UpdateTable kUpdate;
 extern const ConvertTable kConvert;
 extern const SpinTable kSpin;
 extern const LowpKernels kBf16Gemms, kInt8Gemms;
-// Of instruction sets with dot products alone: lowp/isa/dot/vnni.cpp and amx.cpp each define them, and an
-// instruction set is built with one of the two.
+// Only instruction sets with dot products have these: lowp/isa/dot/vnni.cpp and amx.cpp each define them, and
+// an instruction set is built with one of the two.
 extern const LowpKernels kSplitGemms;
 extern const Bf16TensorKernels kBf16TensorGemms;
 
