@@ -1,6 +1,7 @@
 // vitrail::Model: the functions of the public class, each handed on to its ModelParts.
 #include "vitrail/model.h"
 
+#include "api/call_errors.h"
 #include "api/image_input.h"
 #include "api/model_parts.h"
 #include "api/option_words.h"
@@ -19,6 +20,13 @@ namespace {
 
 void require_top_k(int top_k) {
   VT_REQUIRE(top_k >= 1, ErrorKind::kUsage, "top_k is %d; it must be at least 1", top_k);
+}
+
+// The parts must outlive the call, whatever the callback does with the model.
+void stream(ModelParts& own, PredictTask task, std::span<const std::string> paths,
+            const FileCallback& callback, const std::function<void(FileResult&)>& complete = {}) {
+  CallerThrow caller;
+  with_api_errors([&] { own.stream(task, paths, kept_by(caller, callback), complete); }, caller);
 }
 
 }  // namespace
@@ -58,10 +66,12 @@ Model Model::load(const std::string& path_or_name, const ModelOptions& options) 
 std::vector<std::vector<Prediction>> Model::classify(std::span<const ImageView> images, int top_k) const {
   require_top_k(top_k);
   const std::shared_ptr<ModelParts> own = parts();
-  const RowsOfFloats rows = own->rows(PredictTask::kClassify, images);
-  std::vector<std::vector<Prediction>> given;
-  for (int64_t i = 0; i < rows.count; ++i) given.push_back(own->predictions(rows[i], top_k));
-  return given;
+  return with_api_errors([&] {
+    const RowsOfFloats rows = own->rows(PredictTask::kClassify, images);
+    std::vector<std::vector<Prediction>> given;
+    for (int64_t i = 0; i < rows.count; ++i) given.push_back(own->predictions(rows[i], top_k));
+    return given;
+  });
 }
 
 std::vector<Prediction> Model::classify(const ImageView& image, int top_k) const {
@@ -69,7 +79,7 @@ std::vector<Prediction> Model::classify(const ImageView& image, int top_k) const
 }
 
 RowsOfFloats Model::logits(std::span<const ImageView> images) const {
-  return parts()->rows(PredictTask::kLogits, images);
+  return with_api_errors([&] { return parts()->rows(PredictTask::kLogits, images); });
 }
 
 std::vector<float> Model::logits(const ImageView& image) const {
@@ -82,11 +92,11 @@ std::vector<float> Model::logits(std::span<const float> tensors) const {
   const size_t elems = own->predictor.image_elems();
   VT_REQUIRE(tensors.data() != nullptr && !tensors.empty() && tensors.size() % elems == 0, ErrorKind::kUsage,
              "%zu floats given; an image has %zu", tensors.data() ? tensors.size() : size_t{0}, elems);
-  return own->rows(PredictTask::kLogits, tensors, 0, tensors.size() / elems);
+  return with_api_errors([&] { return own->rows(PredictTask::kLogits, tensors, 0, tensors.size() / elems); });
 }
 
 RowsOfFloats Model::embed(std::span<const ImageView> images) const {
-  return parts()->rows(PredictTask::kEmbed, images);
+  return with_api_errors([&] { return parts()->rows(PredictTask::kEmbed, images); });
 }
 
 std::vector<float> Model::embed(const ImageView& image) const {
@@ -95,7 +105,7 @@ std::vector<float> Model::embed(const ImageView& image) const {
 
 std::vector<std::vector<AttentionMap>> Model::attention(std::span<const ImageView> images,
                                                         const AttentionOptions& options) const {
-  return parts()->maps(images, options);
+  return with_api_errors([&] { return parts()->maps(images, options); });
 }
 
 std::vector<AttentionMap> Model::attention(const ImageView& image, const AttentionOptions& options) const {
@@ -103,31 +113,30 @@ std::vector<AttentionMap> Model::attention(const ImageView& image, const Attenti
 }
 
 std::vector<float> Model::preprocess(const ImageView& image) const {
-  return parts()->inputs({&image, 1}, 0, 1);
+  return with_api_errors([&] { return parts()->inputs({&image, 1}, 0, 1); });
 }
 
 void Model::classify_files(std::span<const std::string> paths, const FileCallback& callback,
                            int top_k) const {
   require_top_k(top_k);
   const std::shared_ptr<ModelParts> own = parts();
-  own->stream(PredictTask::kClassify, paths, callback,
-              [&](FileResult& result) { result.predictions = own->predictions(result.values, top_k); });
+  stream(*own, PredictTask::kClassify, paths, callback,
+         [&](FileResult& result) { result.predictions = own->predictions(result.values, top_k); });
 }
 
 void Model::logits_files(std::span<const std::string> paths, const FileCallback& callback) const {
-  const std::shared_ptr<ModelParts> own = parts();
-  own->stream(PredictTask::kLogits, paths, callback);
+  stream(*parts(), PredictTask::kLogits, paths, callback);
 }
 
 void Model::embed_files(std::span<const std::string> paths, const FileCallback& callback) const {
-  const std::shared_ptr<ModelParts> own = parts();
-  own->stream(PredictTask::kEmbed, paths, callback);
+  stream(*parts(), PredictTask::kEmbed, paths, callback);
 }
 
 void Model::attention_files(std::span<const std::string> paths, const AttentionCallback& callback,
                             const AttentionOptions& options) const {
   const std::shared_ptr<ModelParts> own = parts();
-  own->stream_maps(paths, options, callback);
+  CallerThrow caller;
+  with_api_errors([&] { own->stream_maps(paths, options, kept_by(caller, callback)); }, caller);
 }
 
 int64_t Model::classes() const {

@@ -22,6 +22,7 @@ constexpr Word kWords[] = {
     {"--arch", "ModelOptions::arch"},
     {"--set ", "in the config, "},
     {"--config FILE", "a config that has it"},
+    {"--classes gives", "model.classes gives"},
     {"--ranks", "TrainOptions::ranks"},
     {"--target", "target"},
     {"--threads", "threads", true},
@@ -39,7 +40,9 @@ bool is_of_command(const std::string& text, size_t at) {
   return command != std::string::npos && text.find_first_of(",;:", command) >= at;
 }
 
-std::string with_words(std::string text, const std::string& owner) {
+}  // namespace
+
+std::string in_words_of(const std::string& owner, std::string text) {
   for (const Word& word : kWords) {
     const std::string api = (word.of_owner ? owner + "::" : "") + std::string(word.api);
     for (size_t at = text.find(word.option); at != std::string::npos; at = text.find(word.option, at)) {
@@ -51,12 +54,10 @@ std::string with_words(std::string text, const std::string& owner) {
   return text;
 }
 
-}  // namespace
-
 Error in_words_of(const std::string& owner, const Error& error) {
-  Error own(error.kind(), with_words(error.message(), owner), with_words(error.hint(), owner));
+  Error own(error.kind(), in_words_of(owner, error.message()), in_words_of(owner, error.hint()));
   const std::vector<std::string>& places = error.context();
-  for (auto place = places.rbegin(); place != places.rend(); ++place) own.at(with_words(*place, owner));
+  for (auto place = places.rbegin(); place != places.rend(); ++place) own.at(in_words_of(owner, *place));
   return own;
 }
 

@@ -109,8 +109,8 @@ Plan training_plan(const std::string& config, const TrainOptions& options, const
   plan.parameters = count_params(run.setup().model->card.config);
   plan.flops = run.update_flops();
   plan.device = target.file ? target.file->name : device_text(run.step().micro);
-  plan.notes = std::move(notes);
-  plan.notes.insert(plan.notes.end(), run.notes().begin(), run.notes().end());
+  notes.insert(notes.end(), run.notes().begin(), run.notes().end());
+  for (const std::string& note : notes) plan.notes.push_back(in_words_of("TrainOptions", note));
   if (target.file) plan.seconds = run.update_seconds(*target.file);
   return plan;
 }

@@ -1,7 +1,6 @@
 // vitrail::train: a run from a config, with the callbacks of the caller as the hooks of the trainer.
 #include "vitrail/train.h"
 
-#include <atomic>
 #include <filesystem>
 #include <vector>
 
@@ -69,26 +68,14 @@ ResumeMode resume_mode(Resume resume) {
               "set TrainOptions::resume to a value of vitrail::Resume");
 }
 
-// Returns the callback as one that tells of what it throws.
-template <typename... Args>
-std::function<void(Args...)> noting(const std::function<void(Args...)>& callback, std::atomic<bool>& threw) {
-  if (!callback) return {};
-  return [&](Args... args) {
-    try {
-      callback(args...);
-    } catch (...) {
-      threw = true;
-      throw;
-    }
-  };
-}
-
-TrainCallbacks noting(const TrainCallbacks& callbacks, std::atomic<bool>& threw) {
-  return {.on_step = noting(callbacks.on_step, threw),
-          .on_eval = noting(callbacks.on_eval, threw),
-          .on_checkpoint = noting(callbacks.on_checkpoint, threw),
-          .on_event = noting(callbacks.on_event, threw),
-          .on_note = noting(callbacks.on_note, threw)};
+TrainCallbacks kept_by(CallerThrow& caller, const TrainCallbacks& callbacks) {
+  return {.on_step = vitrail::kept_by(caller, callbacks.on_step),
+          .on_eval = vitrail::kept_by(caller, callbacks.on_eval),
+          .on_checkpoint = vitrail::kept_by(caller, callbacks.on_checkpoint),
+          .on_event = vitrail::kept_by(caller, callbacks.on_event),
+          .on_note = [note = vitrail::kept_by(caller, callbacks.on_note)](const std::string& text) {
+            if (note) note(in_words_of("TrainOptions", text));
+          }};
 }
 
 TrainResult run(const std::string& config, const TrainOptions& options, const TrainCallbacks& callbacks,
@@ -120,10 +107,10 @@ TrainResult run(const std::string& config, const TrainOptions& options, const Tr
 
 TrainResult train(const std::string& config, const TrainOptions& options, const TrainCallbacks& callbacks,
                   std::stop_token stop) {
-  std::atomic<bool> threw = false;
-  const TrainCallbacks noted = noting(callbacks, threw);
+  CallerThrow caller;
+  const TrainCallbacks kept = kept_by(caller, callbacks);
   return in_words_of_options(
-      "TrainOptions", [&] { return run(config, options, noted, std::move(stop)); }, threw);
+      "TrainOptions", [&] { return run(config, options, kept, std::move(stop)); }, caller);
 }
 
 }  // namespace vitrail

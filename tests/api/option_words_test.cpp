@@ -4,7 +4,13 @@
 #include <gtest/gtest.h>
 #include <vitrail/vitrail.h>
 
+#include <sys/resource.h>
+#include <unistd.h>
+
 #include <filesystem>
+#include <fstream>
+#include <iostream>
+#include <new>
 
 #include "error_of.h"
 #include "source_root.h"
@@ -49,23 +55,89 @@ TEST(OptionWords, KindMessageAndPlacesStay) {
 }
 
 TEST(OptionWords, WhatACallbackThrowsPassesAsItIs) {
-  const TempFolder root;
   TrainCallbacks callbacks;
-  callbacks.on_step = [](const StepReport&) { throw Error(ErrorKind::kUsage, "mine: --out"); };
-  const Error found = error_of(
-      [&] { train(kSmallRun, {.folder = (root.path() / "run").string(), .threads = 1}, callbacks); });
-  EXPECT_EQ(found.message(), "mine: --out");
+  callbacks.on_step = [](const StepReport&) { throw Error(ErrorKind::kStopped, "mine: --out"); };
+  for (const int ranks : {1, 2}) {
+    const TempFolder root;
+    const TrainOptions options{.folder = (root.path() / "run").string(), .threads = 1, .ranks = ranks};
+    EXPECT_STREQ(error_of([&] { train(kSmallRun, options, callbacks); }).what(), "mine: --out");
+  }
 }
 
-struct OfACaller : Error {
-  using Error::Error;
+struct OfACaller {
+  int value = 0;
 };
 
-TEST(OptionWords, ErrorsOfCallersPass) {
-  const auto call = [] {
-    in_words_of_options("TrainOptions", []() -> int { throw OfACaller(ErrorKind::kUsage, "--out"); });
+TEST(OptionWords, WhatIsNoExceptionOfOursPassesToo) {
+  CallerThrow caller;
+  const std::function<void(int)> callback = [](int value) { throw OfACaller{value}; };
+  const auto call = [&] {
+    in_words_of_options(
+        "TrainOptions", [&] { kept_by(caller, callback)(7); }, caller);
   };
-  EXPECT_THROW(call(), OfACaller);
+  try {
+    call();
+    FAIL();
+  } catch (const OfACaller& mine) {
+    EXPECT_EQ(mine.value, 7);
+  }
+}
+
+TEST(ApiErrors, LackOfMemoryHasItsKind) {
+  const auto starved = []() -> int { throw std::bad_alloc(); };
+  const Error plain = error_of([&] { with_api_errors(starved); });
+  EXPECT_EQ(plain.kind(), ErrorKind::kMemory);
+  EXPECT_EQ(plain.message(), "memory ran out");
+  EXPECT_EQ(error_of([&] { in_words_of_options("TrainOptions", starved); }).kind(), ErrorKind::kMemory);
+}
+
+TEST(ApiErrors, LackOfMemoryOfACallbackIsTheCallers) {
+  const TempFolder root;
+  TrainCallbacks callbacks;
+  callbacks.on_step = [](const StepReport&) { throw std::bad_alloc(); };
+  EXPECT_THROW(train(kSmallRun, {.folder = (root.path() / "run").string(), .threads = 1}, callbacks),
+               std::bad_alloc);
+  const Model model = Model::load(VT_SOURCE_DIR "/tests/golden/models/timm_hub");
+  const std::vector<std::string> paths = {VT_SOURCE_DIR "/examples/images/coffee.png"};
+  const auto starved = [](const auto&) -> bool { throw std::bad_alloc(); };
+  EXPECT_THROW(model.classify_files(paths, starved), std::bad_alloc);
+  EXPECT_THROW(model.logits_files(paths, starved), std::bad_alloc);
+  EXPECT_THROW(model.attention_files(paths, starved), std::bad_alloc);
+}
+
+bool has_room_of_its_own() {
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+  return false;  // sanitizers reserve the address space that is limited here
+#else
+  return true;
+#endif
+}
+
+// An image of 147 MB where 32 MiB are left, in a process of its own.
+TEST(ApiErrors, AnImageThatFindsNoMemory) {
+  if (!has_room_of_its_own()) GTEST_SKIP();
+  const std::vector<uint8_t> pixels(size_t{7000} * 7000 * 3, 7);
+  const auto starve = [&] {
+    const Model model = Model::load(VT_SOURCE_DIR "/tests/golden/models/timm_hub", {.threads = 1});
+    size_t pages = 0;
+    std::ifstream("/proc/self/statm") >> pages;
+    const rlim_t most = pages * 4096 + (32 << 20);
+    const rlimit limit{most, most};
+    ::setrlimit(RLIMIT_AS, &limit);
+    const Error found = error_of([&] { (void)model.preprocess(ImageView::pixels(pixels, 7000, 7000)); });
+    std::cerr << found.what();
+    ::_exit(static_cast<int>(found.kind()));
+  };
+  EXPECT_EXIT(starve(), testing::ExitedWithCode(static_cast<int>(ErrorKind::kMemory)), "memory");
+}
+
+TEST(OptionWords, OfNotesToo) {
+  const TempFolder root;
+  const Plan plan = plan_training(R"({"model": {"arch": "vit_tiny_patch16_224"}})");
+  ASSERT_FALSE(plan.notes.empty());
+  for (const std::string& note : plan.notes) EXPECT_EQ(note.find("--"), std::string::npos) << note;
+  EXPECT_NE(plan.notes.front().find("model.classes gives another number"), std::string::npos)
+      << plan.notes.front();
 }
 
 // What train() and Model::load() refuse, with what a program can do about it.
