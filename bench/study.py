@@ -13,9 +13,10 @@ of those with the same value. Cases run in an order drawn by `seed`, `repeat` ti
 with anything but 0 ends the study with its words, unless `may_fail` names it: then they stand in its cells. `environment` has variables of the commands, with {axis}, too.
 
 Answers are written to runs/studies/NAME.jsonl (--journal FILE) as they come, until the study ends: the same command goes on where one was
-stopped or killed, and a journal of another config, program or machine is refused.
+stopped or killed, and a journal of another config, program, machine or commit is refused. A line that a kill has cut off is dropped.
 
---keep writes docs/experiments/data/NAME.json and its line of about.json: command, machine, date, commit. --take does so with a file
+--keep writes docs/experiments/data/NAME.json and its line of about.json: command, machine, date, commit. With --only the other tables of
+that file stay, each with where, when and at which commit it was made. --take does so with a file
 that --json wrote on another machine, for a NAME.json that about.json knows.
 tools/make_experiment_docs.py puts the tables into the document that the config names."""
 import argparse
@@ -32,6 +33,8 @@ import sys
 import tempfile
 import time
 from pathlib import Path
+
+from kept_files import Journal, NoJournal, alone_in, write_whole
 
 ROOT = Path(__file__).resolve().parent.parent
 DATA = ROOT / "docs/experiments/data"
@@ -78,16 +81,48 @@ def load():
     return statistics.fmean(counts)
 
 
+def json_text(value):
+    return json.dumps(value, indent=1, ensure_ascii=False) + "\n"
+
+
 def keep(name, facts, data=None):
-    """Writes a file of data and what about.json says of it."""
+    """Writes a file of data and what about.json says of it, each whole."""
+    with alone_in(DATA):
+        keep_alone(name, facts, data)
+
+
+def keep_alone(name, facts, data):
     if data is not None:
-        (DATA / name).write_text(json.dumps(data, indent=1, ensure_ascii=False) + "\n")
+        write_whole(DATA / name, json_text(with_kept(name, data)))
     others, cores = (data or {}).get("load", 0), (data or {}).get("cores") or os.cpu_count()
     if others > cores / 2 and facts.get("state") != "planned":
         facts = {"note": f"other work on the machine, load {others:.0f}: times are worth little", **facts}
     about = json.loads((DATA / "about.json").read_text())
     about[name] = {**made(), "state": "measured", **(data or {}).get("made", {}), **facts}
-    (DATA / "about.json").write_text(json.dumps(about, indent=1, ensure_ascii=False) + "\n")
+    write_whole(DATA / "about.json", json_text(about))
+
+
+def kept_tables(name):
+    """The tables that a file of data has, each with where, when and at which commit it was made."""
+    path = DATA / name
+    if not path.exists():
+        return {}
+    try:
+        tables = json.loads(path.read_text())["tables"]
+        about = json.loads((DATA / "about.json").read_text()).get(name, {})
+        made = {key: about.get(key, "") for key in ("machine", "date", "commit", "note")}
+        return {table: {"made": made, **content} for table, content in tables.items()}
+    except (ValueError, KeyError, TypeError, AttributeError) as error:
+        sys.exit(f"{path} holds no tables that others could be kept beside ({type(error).__name__}: {error}): mend it, or leave --only out")
+
+
+def with_kept(name, data):
+    """Data of --only, which say what tables there are, with those that are kept; other data as they are."""
+    if "tables_of_all" not in data:
+        return data
+    tables = {**kept_tables(name), **data["tables"]}
+    order = [table for table in [*data["tables_of_all"], *tables] if table in tables]
+    return {**{key: data[key] for key in data if key != "tables_of_all"}, "tables": {table: tables[table] for table in order}}
 
 
 def run_kept(words, environment):
@@ -108,40 +143,6 @@ def of_run(folder):
     return {"top1": evals[-1]["top1"], "best_top1": max(line["top1"] for line in evals), "eval_loss": evals[-1]["loss"],
             "best_eval_loss": min(line["loss"] for line in evals), "train_loss": statistics.mean(line["loss"] for line in train[-5:]),
             "steps": train[-1]["step"], "seconds": sum(line["interval_s"] for line in train), "memory_bytes": train[-1]["memory_bytes"]}
-
-
-class Journal:
-    """The answers of a study so far, one a line behind a line that says whose they are."""
-
-    def __init__(self, path, whose):
-        self.path, self.known = path, {}
-        lines = path.read_text().split("\n")[:-1] if path.exists() else []  # a line without its end was cut off
-        if lines and json.loads(lines[0]) != whose:
-            sys.exit(f"{path} holds answers of another config, program or machine: remove it, or name another file with --journal")
-        for line in lines[1:]:
-            key, answer = json.loads(line)
-            self.known[tuple(key)] = answer
-        path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_text("".join(line + "\n" for line in lines or [json.dumps(whose)]))
-
-    def answer(self, key, ask):
-        """What was answered before, or now."""
-        if key not in self.known:
-            self.known[key] = ask()
-            with self.path.open("a") as file:
-                file.write(json.dumps([key, self.known[key]]) + "\n")
-        return self.known[key]
-
-    def end(self):
-        self.path.unlink()
-
-
-class NoJournal:
-    def answer(self, key, ask):
-        return ask()
-
-    def end(self):
-        pass
 
 
 def call(vitrail, words, environment):
@@ -242,23 +243,28 @@ def take(path, name):
 
 def run(args):
     config, program = read_config(args.config), [args.vitrail, "--version"]
+    asked = [name for name in config["tables"] if args.only in (None, name)]
+    if not asked:
+        sys.exit(f"{args.config} has no table {args.only}; it has {', '.join(config['tables'])}")
+    if args.keep and args.only:
+        kept_tables(args.config.stem + ".json")  # refused before anything runs
     version = subprocess.run(program, capture_output=True, text=True).stdout.strip()
     origin = made()
     journal = Journal(args.journal or ROOT / f"runs/studies/{args.config.stem}.jsonl",
                       {"config": config, "program": version, "machine": origin["machine"], "commit": origin["commit"]})
-    result = {"made": origin, "load": load(), "cores": os.cpu_count(), "tables": {}}
-    for name, spec in config["tables"].items():
-        if args.only in (None, name):
-            one = Table(name, spec, config.get("seed", 0))
-            result["tables"][name] = one.made(one.measure(args.vitrail, spec.get("repeat", config.get("repeat", 1)), journal))
+    result = {"made": origin, "load": load(), "cores": os.cpu_count(), **({"tables_of_all": list(config["tables"])} if args.only else {}), "tables": {}}
+    for name in asked:
+        spec = config["tables"][name]
+        one = Table(name, spec, config.get("seed", 0))
+        result["tables"][name] = one.made(one.measure(args.vitrail, spec.get("repeat", config.get("repeat", 1)), journal))
     if args.json:
-        args.json.write_text(json.dumps(result, indent=1, ensure_ascii=False) + "\n")
+        write_whole(args.json, json_text(result))
     if args.keep:
         facts = {key: config[key] for key in ("experiment", "document", "state", "note") if key in config}
         keep(args.config.stem + ".json", {**facts, "command": f"bench/study.py configs/studies/{args.config.name}"}, result)
     if not args.json and not args.keep:
-        print(json.dumps(result, indent=1, ensure_ascii=False))
-    journal.end()
+        print(json_text(result), end="")
+    journal.end(asked)
 
 
 def main():

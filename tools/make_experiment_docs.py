@@ -41,13 +41,13 @@ class Documents:
             raise SystemExit(f"data/about.json says nothing of {name}")
         return facts
 
-    def source(self, name):
-        """Where a file's figures come from, in a line."""
-        facts = self.facts(name)
+    def source(self, name, of_table=None):
+        """Where a file's figures come from, in a line; a table that was made at another time than the file says so itself."""
+        facts = {**self.facts(name), **(of_table or {})}
         if facts["state"] == NOT_RUN:
             return f"*Not yet run: `{facts['command']}`*\n"
         words = [facts["machine"], facts["date"], f"commit {facts['commit']}" if facts["commit"] else "commit not kept"]
-        return f"*{'; '.join(words + ([facts['note']] if 'note' in facts else []))}*\n\n"
+        return f"*{'; '.join(words + ([facts['note']] if facts.get('note') else []))}*\n\n"
 
     def index(self):
         rows = [[facts["experiment"], f"[{facts['document']}]({facts['document']})", f"`{facts['command']}`", facts.get("machine", ""),
@@ -63,7 +63,8 @@ class Documents:
         if self.facts(name)["state"] == NOT_RUN:
             return self.source(name)
         data = json.loads((self.folder / name).read_text())
-        return ("" if kind in BARE else self.source(name)) + experiment_tables.KINDS[kind](data, *rest)
+        of_table = data["tables"][rest[0]].get("made") if kind == "table" else None
+        return ("" if kind in BARE else self.source(name, of_table)) + experiment_tables.KINDS[kind](data, *rest)
 
     def filled(self, text):
         def replace(match):
@@ -93,6 +94,10 @@ def missing_commits(root):
         return []
     about = json.loads((root / "docs/experiments/data/about.json").read_text())
     named = {facts["commit"] for facts in about.values() if facts.get("commit")}
+    for path in (root / "docs/experiments/data").glob("*.json"):
+        data = json.loads(path.read_text())
+        tables = data.get("tables", {}) if isinstance(data, dict) else {}
+        named |= {one["made"]["commit"] for one in tables.values() if one.get("made", {}).get("commit")}
     for path in (root / "docs").rglob("*.md"):
         named |= set(COMMIT.findall(path.read_text()))
     return sorted(commit for commit in named if git("merge-base", "--is-ancestor", commit, "HEAD").returncode)

@@ -39,6 +39,14 @@ class ExperimentDocs(unittest.TestCase):
         self.assertIn("| first | 2.5 ms |\n| second |  |\n", text)
         self.assertEqual(self.run_tool("--check").returncode, 0)
 
+    def test_a_table_that_was_made_at_another_time_says_so(self):
+        made = {"machine": "four cores", "date": "2026-11-10", "commit": "def", "note": ""}
+        table = DATA["tables"]["one"]
+        self.write({"a.json": {**FACTS, "note": "of the file"}}, {"tables": {"one": {"made": made, **table}, "two": table}}, MARK + MARK.replace("one", "two"))
+        self.assertEqual(self.run_tool().returncode, 0)
+        lines = [line for line in (self.folder / "a.md").read_text().splitlines() if line.startswith("*")]
+        self.assertEqual(lines, ["*four cores; 2026-11-10; commit def*", "*two cores; 2026-11-17; commit abc; of the file*"])
+
     def test_a_figure_that_was_changed_by_hand_is_noticed(self):
         self.run_tool()
         path = self.folder / "a.md"
@@ -79,6 +87,10 @@ class ExperimentDocs(unittest.TestCase):
         (self.root / "docs/b.md").write_text("Measured at commit 0123abcd.\n")
         done = self.run_tool("--check")
         self.assertEqual((done.returncode, done.stdout), (1, "a commit that is not in the history: 0123abcd\n"))
+        (self.root / "docs/b.md").unlink()
+        self.write({"a.json": {**FACTS, "commit": ""}}, {"tables": {"one": {"made": {**FACTS, "commit": "4567abcd"}, **DATA["tables"]["one"]}}}, MARK)
+        self.run_tool()
+        self.assertEqual(self.run_tool("--check").stdout, "a commit that is not in the history: 4567abcd\n")
 
     def test_a_figure_of_other_values_and_one_without_a_mark_are_refused(self):
         study = {"curves": [{"transport": "threads", "batch": 8, "scaling": "weak", "rows": [{"ranks": 1, "epoch_s": 2}, {"ranks": 2, "epoch_s": 2.5}]}]}
