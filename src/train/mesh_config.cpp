@@ -16,15 +16,20 @@ namespace {
 constexpr int64_t kMostRanks = 1 << 22;  // of a mesh: as many devices as a simulated cluster may have
 constexpr int64_t kMostShares = 1 << 16;
 
+// A dp of 0 stands for what the others leave, and has no number to show.
+std::string product_text(const MeshConfig& c) {
+  std::string text = c.dp > 0 ? strf("mesh.dp %lld x ", static_cast<long long>(c.dp)) : "";
+  text += strf("mesh.tp %lld x mesh.sp %lld", static_cast<long long>(c.tp), static_cast<long long>(c.sp));
+  return c.pp > 1 ? text + strf(" x mesh.pp %lld", static_cast<long long>(c.pp)) : text;
+}
+
 // The number of ranks is an int everywhere; each factor was checked before, so no product here overflows.
 void require_countable(const MeshConfig& c) {
   int64_t ranks = 1;
   for (const int64_t size : {std::max<int64_t>(1, c.dp), c.tp, c.sp, c.pp}) {
     ranks *= size;
-    VT_REQUIRE(ranks <= kMostRanks, ErrorKind::kConfig,
-               "mesh.dp %lld x mesh.tp %lld x mesh.sp %lld x mesh.pp %lld are more than %lld ranks",
-               static_cast<long long>(c.dp), static_cast<long long>(c.tp), static_cast<long long>(c.sp),
-               static_cast<long long>(c.pp), static_cast<long long>(kMostRanks));
+    VT_REQUIRE(ranks <= kMostRanks, ErrorKind::kConfig, "%s are more than %lld ranks",
+               product_text(c).c_str(), static_cast<long long>(kMostRanks));
   }
 }
 
@@ -95,9 +100,11 @@ MeshConfig resolved(MeshConfig c, int world, const std::function<int64_t()>& hea
   const int64_t dp = c.dp > 0 ? c.dp : world / model;
   if (dp * model != world || dp == 0)
     throw Error(ErrorKind::kConfig,
-                strf("mesh.dp %lld x mesh.tp %lld x mesh.sp %lld%s does not make the %d ranks of this run",
-                     static_cast<long long>(c.dp), static_cast<long long>(c.tp), static_cast<long long>(c.sp),
-                     c.pp > 1 ? strf(" x mesh.pp %lld", static_cast<long long>(c.pp)).c_str() : "", world),
+                product_text(c) +
+                    strf(c.dp > 0 ? " does not make the %d ranks of this run"
+                                  : " does not divide the %d ranks of this run (mesh.dp, not given, takes "
+                                    "what is left)",
+                         world),
                 nearest_meshes(c, world, heads ? heads() : 0));
   c.dp = dp;
   return c;

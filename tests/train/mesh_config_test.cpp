@@ -90,20 +90,27 @@ TEST(MeshConfig, WhatDoesNotFitIsToldWithTheNearest) {
     int64_t dp, tp, sp, pp;
     const char *message, *hint;
   } rows[] = {
-      {0, 3, 1, 1, "mesh.dp 0 x mesh.tp 3 x mesh.sp 1 does not make the 4 ranks of this run",
+      {0, 3, 1, 1,
+       "mesh.tp 3 x mesh.sp 1 does not divide the 4 ranks of this run (mesh.dp, not given, takes what is "
+       "left)",
        "mesh.dp=1 mesh.tp=4 mesh.sp=1, or mesh.dp=2 mesh.tp=2 mesh.sp=1, or mesh.dp=1 mesh.tp=2 mesh.sp=2"},
       {3, 1, 1, 1, "mesh.dp 3 x mesh.tp 1 x mesh.sp 1 does not make the 4 ranks of this run",
        "mesh.dp=4 mesh.tp=1 mesh.sp=1, or mesh.dp=2 mesh.tp=1 mesh.sp=2, or mesh.dp=2 mesh.tp=2 mesh.sp=1"},
       {1, 1, 1, 3, "mesh.sp 1 x mesh.pp 3 does not make the 4 ranks of this run",
        "mesh.dp=1 mesh.tp=1 mesh.sp=1 mesh.pp=4, or mesh.dp=2 mesh.tp=1 mesh.sp=1 mesh.pp=2, or mesh.dp=1 "
        "mesh.tp=1 mesh.sp=2 mesh.pp=2"},
-      {0, 1, 8, 1, "mesh.sp 8 does not make", "mesh.dp=1 mesh.tp=1 mesh.sp=4"}};
+      {0, 1, 1, 3, "mesh.tp 1 x mesh.sp 1 x mesh.pp 3 does not divide the 4 ranks",
+       "mesh.dp=1 mesh.tp=1 mesh.sp=1 mesh.pp=4, or mesh.dp=2 mesh.tp=1 mesh.sp=1 mesh.pp=2"},
+      {0, 1, 8, 1, "mesh.sp 8 does not divide", "mesh.dp=1 mesh.tp=1 mesh.sp=4"}};
   for (const auto& row : rows) {
     const MeshConfig config{.dp = row.dp, .tp = row.tp, .sp = row.sp, .pp = row.pp};
     const Error error = error_of([&] { resolved(config, 4); });
     EXPECT_NE(error.message().find(row.message), std::string::npos) << error.message();
+    EXPECT_EQ(error.message().find("mesh.dp 0"), std::string::npos) << error.message();
     EXPECT_TRUE(error.hint().starts_with(row.hint)) << error.hint();
   }
+  EXPECT_EQ(error_of([] { resolved(MeshConfig{.tp = 1 << 16, .sp = 1 << 16}, 4); }).message(),
+            "mesh.tp 65536 x mesh.sp 65536 are more than 4194304 ranks");
   const Error eight = error_of([] { resolved(MeshConfig{.dp = 1}, 8); });
   EXPECT_EQ(
       eight.hint(),
