@@ -20,12 +20,8 @@ namespace {
 namespace fs = std::filesystem;
 
 bool is_half_written(const std::string& name) {
-  return std::any_of(std::begin(RunFiles::kReplaced), std::end(RunFiles::kReplaced), [&](const char* file) {
-    const std::string start = "." + std::string(file) + ".tmp-";
-    const std::string numbers = name.starts_with(start) ? name.substr(start.size()) : "";
-    const size_t dash = numbers.find('-');
-    return is_number(numbers.substr(0, dash)) && dash != numbers.npos && is_number(numbers.substr(dash + 1));
-  });
+  return std::find(std::begin(RunFiles::kReplaced), std::end(RunFiles::kReplaced), half_written_file(name)) !=
+         std::end(RunFiles::kReplaced);
 }
 
 // Returns whether a plain file begins with one of the texts (`more`: longer files count, too), perhaps

@@ -108,6 +108,23 @@ TEST(CheckpointLimits, NamesOfUnfinishedWork) {
   EXPECT_FALSE(is_number("-1"));
 }
 
+TEST(CheckpointLimits, NamesOfHalfWrittenFiles) {
+  for (const auto& [name, file] :
+       std::initializer_list<std::pair<const char*, const char*>>{{".a.json.tmp-12-3", "a.json"},
+                                                                  {".a.tmp-1-2.tmp-12-3", "a.tmp-1-2"},
+                                                                  {".a.json.tmp-12", ""},
+                                                                  {".a.json.tmp-12-", ""},
+                                                                  {".a.json.tmp--3", ""},
+                                                                  {".a.json.tmp-12-3-4", ""},
+                                                                  {".a.json.tmp-x-3", ""},
+                                                                  {"a.json.tmp-12-3", ""},
+                                                                  {"..tmp-12-3", ""},
+                                                                  {".tmp-12-3", ""},
+                                                                  {".a.json", ""},
+                                                                  {"", ""}})
+    EXPECT_EQ(half_written_file(name), file) << name;
+}
+
 TEST(CheckpointLimits, GoingBackRemovesWhatCameAfterAndNothingElse) {
   const TempFolder run;
   CheckpointStore store(run.path().string(), {.keep_last = 9});

@@ -4,6 +4,7 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <filesystem>
 
 #include "base/file.h"
@@ -166,6 +167,26 @@ TEST(StudyFolder, LeftoversOfAStudyThatNeverBeganAreNoneInTheWay) {
   const std::string file = (temp.path() / "a-file").string();
   EXPECT_EQ(thrown_by([&] { const StudyFolder folder(file, run_config()); }),
             "write: " + file + " is not a folder");
+}
+
+// Only the study's own files: another program may be writing into the folder.
+TEST(StudyFolder, WhatAKillLeftHalfWrittenIsRemoved) {
+  const TempFolder temp;
+  const std::string path = (temp.path() / "s").string();
+  StudyConfig config = run_config();
+  { const StudyFolder begun(path, config); }
+  for (const char* name : {".study-config.json.tmp-1-2", ".study.json.tmp-1-2", ".strong.svg.tmp-1-2",
+                           ".report.html.tmp-1-2", "cases/.one.json.tmp-1-2"})
+    temp.file(std::string("s/") + name, "{");
+  const std::vector<std::string> others = {".points.json.tmp-1-2", ".study.json.tmp-mine", "notes.txt"};
+  for (const std::string& name : others) temp.file("s/" + name, "mine");
+  config.repeat = 7;  // no case was kept: the study may be another one
+  EXPECT_EQ(thrown_by([&] { const StudyFolder again(path, config); }), "nothing");
+  std::vector<std::string> names;
+  for (const auto& entry : std::filesystem::recursive_directory_iterator(path))
+    if (entry.is_regular_file()) names.push_back(entry.path().lexically_relative(path).string());
+  std::sort(names.begin(), names.end());
+  EXPECT_EQ(names, (std::vector<std::string>{others[0], others[1], others[2], "study-config.json"}));
 }
 
 // The first difference is told with its place, whatever stands there.

@@ -50,6 +50,16 @@ bool is_unfinished(const std::string& name) {
   return mark_in(name) || could_not_be_deleted(name);
 }
 
+std::string half_written_file(const std::string& name) {
+  const size_t mark = name.rfind(kUnfinishedPrefix);
+  if (!name.starts_with('.') || mark == name.npos || mark < 2) return {};
+  const std::string numbers = name.substr(mark + std::string_view(kUnfinishedPrefix).size());
+  const size_t dash = numbers.find('-');
+  if (dash == numbers.npos || !is_number(numbers.substr(0, dash)) || !is_number(numbers.substr(dash + 1)))
+    return {};
+  return name.substr(1, mark - 1);
+}
+
 std::string unfinished_name(const std::string& what) {
   static std::atomic<unsigned> counter{0};
   return strf("%s%s-%u-%s", kUnfinishedPrefix, what.c_str(), counter++,

@@ -1,5 +1,6 @@
 #include "measure/study/study_folder.h"
 
+#include <algorithm>
 #include <filesystem>
 
 #include "base/crc32c.h"
@@ -8,6 +9,7 @@
 #include "base/json_text.h"
 #include "base/text.h"
 #include "io/checkpoint/durable.h"
+#include "io/checkpoint/unfinished.h"
 #include "measure/host.h"
 
 namespace vitrail {
@@ -19,6 +21,8 @@ namespace fs = std::filesystem;
 constexpr int kFormat = 1;
 constexpr size_t kMostBytes = size_t{16} << 20;
 constexpr const char* kHeader = "study-config.json";
+// What is written whole and replaced, beside figures and the files of cases.
+constexpr const char* kWritten[] = {kHeader, "study.json", "study.csv", "study.txt", "report.html"};
 
 ordered_json header_of(const StudyConfig& config) {
   const MachineInfo machine = read_machine();
@@ -73,8 +77,21 @@ Json read_record(const std::string& path, const char* remedy) {
 }
 
 bool holds_case(const std::string& path) {
+  const std::vector<std::string> names = names_in(path + "/cases");
+  return std::any_of(names.begin(), names.end(), [](auto& name) { return half_written_file(name).empty(); });
+}
+
+// Removes what a study that was killed had begun to write; what others write there stays.
+void remove_half_written(const std::string& folder) {
+  const auto is_own = [](const fs::path& file) {
+    return file.extension() == ".svg" ||
+           std::find(std::begin(kWritten), std::end(kWritten), file) != std::end(kWritten);
+  };
   std::error_code ignored;
-  return fs::directory_iterator(path + "/cases", ignored) != fs::directory_iterator();
+  for (const std::string& name : names_in(folder))
+    if (is_own(half_written_file(name))) fs::remove(folder + "/" + name, ignored);
+  for (const std::string& name : names_in(folder + "/cases"))
+    if (!half_written_file(name).empty()) fs::remove(folder + "/cases/" + name, ignored);
 }
 
 // A folder without a case holds nothing that options begun with would have to match.
@@ -99,6 +116,7 @@ StudyFolder::StudyFolder(std::string path, const StudyConfig& config)
   if (!begun) refuse_other_files(path_);
   make_folders(path_);
   lock_ = std::make_unique<RunLock>(path_);
+  if (lock_->certain()) remove_half_written(path_);
   if (!holds_case(path_)) write_file(file(kHeader), json_text(header_, 2) + "\n");
   make_folders(file("cases"));
 }
