@@ -63,6 +63,8 @@ TEST(Tar, NamesAndSeveralLabels) {
   EXPECT_EQ(std::vector<int32_t>(data->labels(0).begin(), data->labels(0).end()),
             (std::vector<int32_t>{1, 3}));
   EXPECT_TRUE(data->labels(1).empty());
+  folder.file("one.tar", tar_file({{"0.png", png(1)}, {"0.json", R"({"labels":[2]})"}}));
+  EXPECT_TRUE(open_dataset("tar:" + folder.path("one.tar"), Part::kTrain)->multi_label()) << "a list of one";
 }
 
 TEST(Tar, LongNamesAndSizes) {

@@ -240,6 +240,8 @@ TEST(Pieces, HostileMetadataIsRefused) {
       {R"({"v": 7})", "\"shape\""},
       {R"({"v": {"shape": [9], "offset": [0], "local": [9], "range": [0, 9]}})",
        "has 5 elements, its part 9"},
+      {R"({"v": {"shape": [4], "offset": [0], "local": [4], "range": [0, 4]}})",
+       "has 5 elements, its part 4"},
       {R"({"v": {"shape": [9], "offset": [0], "local": [9], "range": [0, 5]}})", "from 5 on are in no piece"},
   };
   const TempFolder folder;

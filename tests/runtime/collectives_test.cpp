@@ -3,6 +3,8 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <chrono>
+#include <thread>
 
 #include "backend/cpu/kernels.h"
 #include "graph/builder.h"
@@ -195,6 +197,26 @@ TEST(StagedCollectives, CountFlightsByTheHostsClockAndStallsByTheDevices) {
   stage.scene.timed = true;
   times_of_two(*runner, false);
   EXPECT_EQ(runner->times().exposed_s, 4 * (0.25 + 0.75)) << "not over: counts like the next";
+}
+
+// The one that is over last need not be the one that was first on its way.
+TEST(StagedCollectives, AFlightBeginsWithTheFirstOfThoseOnTheirWay) {
+  Stage stage(true);
+  const CollectiveOp later{
+      {.kind = CollectiveKind::kReduceScatter, .axes = Axis::kTensor, .counts = {4}, .started = true}};
+  const auto runner = staged_collectives(stage.rank);
+  runner->add(5, {&stage.started, stage.view, stage.view, 2});
+  runner->add(7, {&later, stage.view, stage.view, 3});
+  runner->prepare();
+  runner->begin_run(false);
+  runner->run(5);
+  std::this_thread::sleep_for(std::chrono::milliseconds(2));
+  runner->run(7);
+  runner->wait(2);
+  runner->wait(3);
+  runner->end_run();
+  const CollectiveTimes& times = runner->times();
+  EXPECT_GE(times.flight_s, of_kind(times, CollectiveKind::kReduceScatter).seconds + 0.002);
 }
 
 TEST(HostCollectives, CountFlightsAndWhatWasExposed) {

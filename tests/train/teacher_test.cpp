@@ -28,8 +28,8 @@ class TeacherTargets : public ::testing::Test {
 
   std::string folder() const { return work_ / "teacher/best"; }
 
-  std::vector<double> logits() const {
-    const std::unique_ptr<OpenedModel> model = open_model(folder());
+  std::vector<double> logits(const OpenOptions& options = {}) const {
+    const std::unique_ptr<OpenedModel> model = open_model(folder(), options);
     RankContext rank(cpu_device(1));
     const ExecutionPlan plan =
         plan_execution(record_vit(model->card().config, {.batch = kBatch}), ref_backend(), rank.device);
@@ -46,10 +46,11 @@ class TeacherTargets : public ::testing::Test {
   }
 
   std::vector<float> targets(DistillKind kind, double temperature) {
-    const RunSetup setup = set_up(tiny_config(1));
+    return targets(kind, temperature, set_up(tiny_config(1)).model->card);
+  }
+  std::vector<float> targets(DistillKind kind, double temperature, const ModelCard& student) {
     RankContext rank(cpu_device(1));
-    Teacher teacher({kind, folder(), 0.5, temperature}, setup.model->card, kBatch, {}, cpu_backend(),
-                    rank.device);
+    Teacher teacher({kind, folder(), 0.5, temperature}, student, kBatch, {}, cpu_backend(), rank.device);
     teacher.start(rank);
     const std::span<const float> found = teacher.targets(images_);
     return {found.begin(), found.end()};
@@ -71,6 +72,19 @@ TEST_F(TeacherTargets, SoftOnesAreTheSoftmaxAtItsTemperature) {
       for (size_t k = 0; k < kClasses; ++k)
         EXPECT_NEAR(found[row + k], std::exp(logits[row + k] / temperature) / sum, 1e-5);
     }
+  }
+}
+
+TEST_F(TeacherTargets, ImagesAreOfTheStudentsSizeWhichNeedNotBeSquare) {
+  ModelCard student = set_up(tiny_config(1)).model->card;
+  student.config.image_width = 16;
+  images_.resize(kBatch * 3 * 8 * 16, 0.25f);
+  const std::vector<double> logits = this->logits({.image_height = 8, .image_width = 16});
+  const std::vector<float> found = targets(DistillKind::kSoft, 1, student);
+  for (size_t row = 0; row < found.size(); row += kClasses) {
+    double sum = 0;
+    for (size_t k = 0; k < kClasses; ++k) sum += std::exp(logits[row + k]);
+    for (size_t k = 0; k < kClasses; ++k) EXPECT_NEAR(found[row + k], std::exp(logits[row + k]) / sum, 1e-5);
   }
 }
 
