@@ -3,6 +3,7 @@
 
 #include "backend/cuda/gemm_parse.h"
 #include "backend/cuda/launch.h"
+#include "ops/linear.h"
 #include "ops/patch_embed.h"
 
 namespace vitrail::cuda {
