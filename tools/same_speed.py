@@ -20,12 +20,20 @@ from same_results import DEIT, IMAGES, ROOT, write_idx
 IMAGE = IMAGES / "astronaut.png"
 
 
+def bench(kind, model, batch, more):
+    patch = 14 if model == "huge" else 16
+    return ["bench", kind, "-m", f"vit_{model}_patch{patch}_224", "--batch", batch, *more]
+
+
 def infer(model, batch, *more):
-    return ["bench", "infer", "-m", f"vit_{model}_patch16_224", "--batch", batch, *more]
+    return bench("infer", model, batch, more)
 
 
 def train(model, batch, *more):
-    return ["bench", "train", "-m", f"vit_{model}_patch16_224", "--batch", batch, *more]
+    return bench("train", model, batch, more)
+
+
+STREAM = ["--set", "train.low_residual=true"]
 
 
 BENCHES = {
@@ -45,8 +53,8 @@ BENCHES = {
         "B/16 bf16 training batch 64": train("base", 64, "--dtype", "bf16"),
         "B/16 bf16 training batch 256": train("base", 256, "--dtype", "bf16"),
         "S/16 bf16 training batch 512": train("small", 512, "--dtype", "bf16"),
-        "B/16 bf16 stream training batch 256": train("base", 256, "--dtype", "bf16", "--set", "train.low_residual=true"),
-        "B/16 fp8 training batch 256": train("base", 256, "--dtype", "fp8", "--set", "train.low_residual=true"),
+        "B/16 bf16 stream training batch 256": train("base", 256, "--dtype", "bf16", *STREAM),
+        "B/16 fp8 training batch 256": train("base", 256, "--dtype", "fp8", *STREAM),
         "B/16 at 384 bf16 training batch 64": train("base", 64, "--dtype", "bf16", "--image", 384),
         "B/16 at 1024 bf16 training batch 8": train("base", 8, "--dtype", "bf16", "--image", 1024),
         "B/16 bf16 batch 32": infer("base", 32, "--dtype", "bf16"),
@@ -55,8 +63,19 @@ BENCHES = {
         "L/16 fp8 batch 256": infer("large", 256, "--dtype", "fp8"),
         "B/16 at 384 bf16 batch 64": infer("base", 64, "--dtype", "bf16", "--image", 384),
         "B/16 at 1024 bf16 batch 8": infer("base", 8, "--dtype", "bf16", "--image", 1024),
-        "L/16 bf16 stream training batch 96": train("large", 96, "--dtype", "bf16", "--set", "train.low_residual=true"),
+        "L/16 bf16 stream training batch 96": train("large", 96, "--dtype", "bf16", *STREAM),
         "Ti/16 f32 training batch 8": train("tiny", 8),
+        "B/16 bf16 batch 2": infer("base", 2, "--dtype", "bf16"),
+        "B/16 bf16 batch 4": infer("base", 4, "--dtype", "bf16"),
+        "S/16 bf16 batch 4": infer("small", 4, "--dtype", "bf16"),
+        "S/16 fp8 batch 1024": infer("small", 1024, "--dtype", "fp8"),
+        "L/16 bf16 batch 1": infer("large", 1, "--dtype", "bf16"),
+        "B/16 bf16 stream training batch 64": train("base", 64, "--dtype", "bf16", *STREAM),
+        "S/16 bf16 stream training batch 512": train("small", 512, "--dtype", "bf16", *STREAM),
+        "S/16 fp8 training batch 512": train("small", 512, "--dtype", "fp8", *STREAM),
+        "B/16 at 384 bf16 stream training batch 64": train("base", 64, "--dtype", "bf16", "--image", 384, *STREAM),
+        "B/16 at 1024 bf16 stream training batch 8": train("base", 8, "--dtype", "bf16", "--image", 1024, *STREAM),
+        "H/14 bf16 stream training batch 32": train("huge", 32, "--dtype", "bf16", *STREAM),
     },
 }
 
