@@ -21,6 +21,7 @@ that --json wrote on another machine, for a NAME.json that about.json knows.
 tools/make_experiment_docs.py puts the tables into the document that the config names."""
 import argparse
 import datetime
+import hashlib
 import itertools
 import json
 import os
@@ -69,6 +70,16 @@ def made():
     commit = COMMIT or subprocess.run(
         ["git", "-C", str(ROOT), "rev-parse", "--short=8", "HEAD"], capture_output=True, text=True).stdout.strip()
     return {"machine": machine(), "date": datetime.date.today().isoformat(), "commit": commit}
+
+
+def build_of(vitrail):
+    """The program's version and a checksum of its file and of the plugins beside it: commits of one version differ."""
+    version = subprocess.run([vitrail, "--version"], capture_output=True, text=True).stdout.strip()
+    program = Path(shutil.which(vitrail) or vitrail)
+    digest = hashlib.sha256()
+    for file in [program, *sorted(program.parent.glob("libvitrail_*.so"))]:
+        digest.update(file.read_bytes())
+    return f"{version}, sha256 {digest.hexdigest()[:16]}"
 
 
 def load():
@@ -242,16 +253,15 @@ def take(path, name):
 
 
 def run(args):
-    config, program = read_config(args.config), [args.vitrail, "--version"]
+    config = read_config(args.config)
     asked = [name for name in config["tables"] if args.only in (None, name)]
     if not asked:
         sys.exit(f"{args.config} has no table {args.only}; it has {', '.join(config['tables'])}")
     if args.keep and args.only:
         kept_tables(args.config.stem + ".json")  # refused before anything runs
-    version = subprocess.run(program, capture_output=True, text=True).stdout.strip()
     origin = made()
     journal = Journal(args.journal or ROOT / f"runs/studies/{args.config.stem}.jsonl",
-                      {"config": config, "program": version, "machine": origin["machine"], "commit": origin["commit"]})
+                      {"config": config, "program": build_of(args.vitrail), "machine": origin["machine"], "commit": origin["commit"]})
     result = {"made": origin, "load": load(), "cores": os.cpu_count(), **({"tables_of_all": list(config["tables"])} if args.only else {}), "tables": {}}
     for name in asked:
         spec = config["tables"][name]

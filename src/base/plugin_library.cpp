@@ -1,14 +1,20 @@
 #include "base/plugin_library.h"
 
 #include <dlfcn.h>
+#include <sys/stat.h>
 
+#include <algorithm>
 #include <filesystem>
 #include <fstream>
+#include <mutex>
+#include <span>
 #include <sstream>
 #include <string_view>
 #include <vector>
 
+#include "base/crc32c.h"
 #include "base/error.h"
+#include "base/file.h"
 
 namespace vitrail {
 
@@ -52,6 +58,33 @@ std::vector<std::filesystem::path> places_for(const std::filesystem::path& folde
   return places;
 }
 
+std::string computed_checksum(const std::string& path) {
+  const RandomAccessFile file(path);
+  std::vector<std::byte> block(size_t{1} << 20);
+  uint32_t sum = 0;
+  for (uint64_t at = 0; at < file.size(); at += block.size()) {
+    const auto part = std::span(block).first(std::min<uint64_t>(block.size(), file.size() - at));
+    file.read_at(at, part);
+    sum = crc32c(part, sum);
+  }
+  return strf("%08x", sum);
+}
+
+// A file is read again when it is not the one that it was.
+std::string checksum_of(const std::string& path) {
+  static std::mutex guard;
+  static std::map<std::string, std::string> known;
+  struct stat now {};
+  if (::stat(path.c_str(), &now) != 0) return computed_checksum(path);  // which says why it cannot be read
+  const std::string key =
+      strf("%s %ju %ju %jd %ld", path.c_str(), uintmax_t{now.st_ino}, static_cast<uintmax_t>(now.st_size),
+           intmax_t{now.st_mtim.tv_sec}, static_cast<long>(now.st_mtim.tv_nsec));
+  const std::lock_guard lock(guard);
+  std::string& sum = known[key];
+  if (sum.empty()) sum = computed_checksum(path);
+  return sum;
+}
+
 std::string find_plugin(const char* file) {
   std::error_code failed;
   for (const std::filesystem::path& folder : own_folders())
@@ -61,6 +94,18 @@ std::string find_plugin(const char* file) {
 }
 
 }  // namespace
+
+std::map<std::string, std::string> build_checksums(const std::filesystem::path& program) {
+  std::map<std::string, std::string> sums = {{"program", checksum_of(program.string())}};
+  std::error_code failed;
+  for (const std::filesystem::path& place : places_for(program.parent_path()))
+    for (const auto& entry : std::filesystem::directory_iterator(place, failed)) {
+      const std::string name = entry.path().filename().string();
+      if (name.starts_with("libvitrail_") && name.ends_with(".so") && !sums.contains(name))
+        sums[name] = checksum_of(entry.path().string());
+    }
+  return sums;
+}
 
 Plugin<void> open_plugin(const PluginNames& names) {
   Plugin<void> plugin;

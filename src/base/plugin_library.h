@@ -5,12 +5,17 @@
 
 #include <cstdint>
 #include <filesystem>
+#include <map>
 #include <string>
 
 namespace vitrail {
 
 // Returns the file that code is part of, a library or the program; empty where the system does not tell.
 std::filesystem::path file_of_code(const void* address);
+
+// Returns a checksum of the program's file, as "program", and of every plugin that it would find, by name:
+// where they are the same, so is the build. Throws Error(kData) for a file that cannot be read.
+std::map<std::string, std::string> build_checksums(const std::filesystem::path& program);
 
 struct PluginNames {
   const char* file;    // "libvitrail_cuda.so"

@@ -6,8 +6,10 @@
 #include <csignal>
 #include <filesystem>
 #include <fstream>
+#include <map>
 #include <sstream>
 
+#include "base/error.h"
 #include "base/plugin_library.h"
 #include "base/process_mark.h"
 #include "base/stop.h"
@@ -40,6 +42,24 @@ TEST(FileOfCode, OfALibraryWithARelativeName) {
   EXPECT_EQ(file_of_code(code), copy);
   std::filesystem::remove(copy);
   EXPECT_EQ(file_of_code(code), copy);
+}
+
+TEST(BuildChecksums, AreOfTheProgramAndEveryPluginThatItFinds) {
+  const TempFolder folder;
+  using Sums = std::map<std::string, std::string>;
+  const std::string program = folder.file("bin/vitrail", "123456789");
+  EXPECT_EQ(build_checksums(program), (Sums{{"program", "e3069283"}})) << "the known CRC-32C of these digits";
+  folder.file("lib/libvitrail_a.so", std::string(3 << 20, 'a'));
+  folder.file("lib/vitrail/libvitrail_a.so", "shadowed by the one before it");
+  folder.file("lib/libvitrail_b.so.1", "no plugin");
+  folder.file("lib/libother.so", "no plugin");
+  const Sums before = build_checksums(program);
+  ASSERT_EQ(before.size(), 2u);
+  EXPECT_EQ(before.at("program"), "e3069283");
+  folder.file("lib/libvitrail_a.so", std::string(3 << 20, 'a') + "b");
+  EXPECT_NE(build_checksums(program).at("libvitrail_a.so"), before.at("libvitrail_a.so"));
+  std::filesystem::remove(program);
+  EXPECT_THROW(build_checksums(program), Error);
 }
 
 // Handlers come back when nothing was asked for, and what was ignored stays ignored.

@@ -79,6 +79,10 @@ class StudyTest(unittest.TestCase):
         journal.write_text("\n".join(kept) + '\n[["t", 0, "be')  # killed in the middle of a line
         config.write_text(json.dumps({"tables": {"t": {**SPEC, "axes": {"kind": ["a"], "n": [2, 4]}}}}))
         self.assertIn("another config", self.run_study().stderr)
+        program = self.program.read_text()
+        self.program.write_text(program + "# another build")
+        self.assertIn("another config and program", self.run_study().stderr)
+        self.program.write_text(program)
         journal.write_text("\n".join([json.dumps({**json.loads(kept[0]), "config": study.read_config(config)}),
                                       json.dumps([["t", 0, "bench", 0], {"t": {"median": 77}}])]) + '\n[["t", 0, "be')
         self.assertEqual(self.run_study().returncode, 0)

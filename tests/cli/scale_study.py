@@ -6,6 +6,7 @@ cases there are, in which order they ran, and that what was measured before a ki
 import csv
 import json
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -83,6 +84,13 @@ def main():
         second = check_results(broken)
         assert second["order"] == first["order"] and second["config"] == first["config"]
         assert "config.repeat" in run(broken, "--repeat", "3", code=64).stderr
+        assert cases_of(broken) == after
+        other = Path(place) / "vitrail"  # of the same version, and another build
+        shutil.copy(VITRAIL, other)
+        with other.open("ab") as file:
+            file.write(b"x")
+        said = subprocess.run([other, *command(broken)[1:]], capture_output=True, text=True, timeout=60)
+        assert said.returncode == 64 and "a study by another build of Vitrail: vitrail_build.program is" in said.stderr, said.stderr
         assert cases_of(broken) == after
         (Path(place) / "mine").mkdir()
         (Path(place) / "mine" / "notes.txt").write_text("mine")

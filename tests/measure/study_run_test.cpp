@@ -225,6 +225,38 @@ TEST(StudyFolder, DifferencesAreToldWithTheirPlace) {
   EXPECT_EQ(said(3), " is 3 there and " + json_text(whole) + " here");
 }
 
+// Commits of one version are told apart by the program's file; what one measured, another does not go on
+// with.
+TEST(StudyFolder, AnotherBuildIsRefused) {
+  const TempFolder temp;
+  const StudyConfig config = run_config();
+  const std::string path = (temp.path() / "s").string(), program = temp.file("bin/vitrail", "123456789");
+  const StudyCase one = list_cases(config)[0], two = list_cases(config)[1];
+  {
+    const StudyFolder begun(path, config, program);
+    EXPECT_EQ(begun.header()["vitrail_build"], (Json{{"program", "e3069283"}}));
+    begun.keep(one, {{"kept", 1}});
+    temp.file("bin/vitrail", "1234567890");
+    EXPECT_EQ(
+        thrown_by([&] {
+          begun.keep(two, {{"kept", 2}});
+        }),
+        "config: the program was replaced while the study ran: vitrail_build.program is \"e3069283\" "
+        "there and \"f3dbd4fe\" here | the cases before are kept; another --out begins anew with this one");
+    EXPECT_FALSE(begun.record(two));
+  }
+  const std::string header = read_file(path + "/study-config.json", 1 << 20);
+  EXPECT_EQ(
+      thrown_by([&] { const StudyFolder other(path, config, program); }),
+      "config: " + path +
+          " holds a study by another build of Vitrail: vitrail_build.program is "
+          "\"e3069283\" there and \"f3dbd4fe\" here | the program it was begun with goes on with it; another "
+          "--out begins anew with this one");
+  EXPECT_EQ(read_file(path + "/study-config.json", 1 << 20), header);
+  temp.file("bin/vitrail", "123456789");
+  EXPECT_EQ(thrown_by([&] { const StudyFolder again(path, config, program); }), "nothing");
+}
+
 TEST(StudyFolder, IsOneStudysOwn) {
   const TempFolder temp;
   StudyConfig config = run_config();

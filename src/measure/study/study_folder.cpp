@@ -7,6 +7,7 @@
 #include "base/error.h"
 #include "base/file.h"
 #include "base/json_text.h"
+#include "base/plugin_library.h"
 #include "base/text.h"
 #include "io/checkpoint/durable.h"
 #include "io/checkpoint/unfinished.h"
@@ -24,7 +25,9 @@ constexpr const char* kHeader = "study-config.json";
 // What is written whole and replaced, beside figures and the files of cases.
 constexpr const char* kWritten[] = {kHeader, "study.json", "study.csv", "study.txt", "report.html"};
 
-ordered_json header_of(const StudyConfig& config) {
+constexpr const char* kBuild = "vitrail_build";  // checksums: commits of one version differ
+
+ordered_json header_of(const StudyConfig& config, const fs::path& program) {
   const MachineInfo machine = read_machine();
   ordered_json header = {{"format", kFormat},
                          {"vitrail", VITRAIL_VERSION},
@@ -35,6 +38,7 @@ ordered_json header_of(const StudyConfig& config) {
     const std::string text = read_file(config.recipe, kMostBytes);
     header["recipe_crc32c"] = crc32c(std::as_bytes(std::span(text)));
   }
+  header[kBuild] = build_checksums(program);
   return header;
 }
 
@@ -99,15 +103,20 @@ void refuse_another_study(const std::string& path, const ordered_json& header) {
   const Json there = read_record(path + "/" + kHeader, "the folder is no study's any more: another --out");
   if (!holds_case(path)) return;
   const std::string found = difference(there, Json::parse(header.dump()));
-  if (!found.empty())
-    throw Error(ErrorKind::kConfig, strf("%s holds another study: %s", path.c_str(), found.c_str()),
-                "the options it was begun with go on with it; another --out begins anew");
+  if (found.empty()) return;
+  const bool built = found.starts_with(kBuild), program = found.starts_with("vitrail");
+  throw Error(ErrorKind::kConfig,
+              strf("%s holds %s: %s", path.c_str(),
+                   built ? "a study by another build of Vitrail" : "another study", found.c_str()),
+              program
+                  ? "the program it was begun with goes on with it; another --out begins anew with this one"
+                  : "the options it was begun with go on with it; another --out begins anew");
 }
 
 }  // namespace
 
-StudyFolder::StudyFolder(std::string path, const StudyConfig& config)
-    : path_(std::move(path)), header_(header_of(config)) {
+StudyFolder::StudyFolder(std::string path, const StudyConfig& config, fs::path program)
+    : path_(std::move(path)), program_(std::move(program)), header_(header_of(config, program_)) {
   std::error_code ignored;
   VT_REQUIRE(!fs::exists(path_, ignored) || fs::is_directory(path_, ignored), ErrorKind::kWrite,
              "%s is not a folder", path_.c_str());
@@ -133,6 +142,11 @@ std::optional<Json> StudyFolder::record(const StudyCase& one) const {
 }
 
 void StudyFolder::keep(const StudyCase& one, const ordered_json& record) const {
+  const std::string found =
+      difference(Json::parse(header_[kBuild].dump()), build_checksums(program_), kBuild);
+  if (!found.empty())
+    throw Error(ErrorKind::kConfig, strf("the program was replaced while the study ran: %s", found.c_str()),
+                "the cases before are kept; another --out begins anew with this one");
   write_file(record_path(one), json_text(record, 1) + "\n");
 }
 
