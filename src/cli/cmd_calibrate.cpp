@@ -2,13 +2,13 @@
 #include <optional>
 
 #include "api/precision.h"
-#include "base/error.h"
 #include "base/file.h"
 #include "base/values.h"
 #include "cli/bench_options.h"
 #include "cli/commands.h"
 #include "cli/model_choice.h"
 #include "cli/progress.h"
+#include "io/find_model.h"
 #include "measure/calibrate.h"
 #include "measure/device_check.h"
 #include "measure/host.h"
@@ -33,10 +33,10 @@ Calibration read_calibration(const Options& options) {
 
 void run_check(const Options& options, Console& console) {
   const Calibration wanted = read_calibration(options);
-  const std::string& path = options.text("check");
   Progress progress(console, "check", "steps", 0);
-  const auto steps = check_device_file(read_device_file(path), path, wanted.device, wanted.dtypes,
-                                       wanted.budget, [&](int64_t count) { progress.advance(count); });
+  const auto steps =
+      check_device_file(options.text("check"), shipped_places("devices", "configs/devices"), wanted.device,
+                        wanted.dtypes, wanted.budget, [&](int64_t count) { progress.advance(count); });
   progress.finish();
   console.print_json(to_json(steps));
   console.print(to_text(steps));
@@ -71,7 +71,7 @@ Command bench_calibrate_command() {
            .summary = "this machine as a device file, for estimates elsewhere: plan --target FILE",
            .examples = {{"bench calibrate --out configs/devices/desk.json", "measure and keep"},
                         {"bench calibrate --device cuda --out configs/devices/gpu.json", "the GPU instead"},
-                        {"bench calibrate --check configs/devices/desk.json", "how far it is off today"},
+                        {"bench calibrate --check desk", "how far it is off today"},
                         {"plan -m vit_base_patch16_224 --target configs/devices/desk.json",
                          "then plan for it anywhere"}},
            .options =
@@ -81,7 +81,7 @@ Command bench_calibrate_command() {
                     .help = "what the device is called; its own name otherwise",
                     .metavar = "TEXT"},
                    {.name = "device", .help = "cpu or cuda[:i]", .metavar = "DEVICE", .fallback = "cpu"},
-                   {.name = "check", .help = "how far this file is off here", .metavar = "FILE"},
+                   {.name = "check", .help = "how far this file or name is off here", .metavar = "FILE"},
                    {.name = "budget",
                     .help = "seconds for each program whose nodes make the curves; 0: no curves",
                     .kind = ValueKind::kNumber,

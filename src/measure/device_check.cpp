@@ -65,20 +65,22 @@ std::optional<DeviceFile> file_of_device(const DeviceInfo& device, const std::ve
 }
 
 namespace {
-void require_match(const DeviceFile& file, const std::string& path, const DeviceInfo& device) {
+// Reads the file that an option names.
+DeviceFile read_matching(const std::string& named, const std::vector<std::filesystem::path>& places,
+                         const DeviceInfo& device, const char* option) {
+  const std::string path = find_device_file(named, places, option);
+  DeviceFile file = read_device_file(path);
   if (const std::string why = mismatch(file, device); !why.empty())
     throw Error(ErrorKind::kData, strf("%s does not describe this machine: %s", path.c_str(), why.c_str()),
                 "vitrail bench calibrate --out FILE makes one that does");
+  return file;
 }
 }  // namespace
 
 std::optional<DeviceFile> speed_of(const DeviceInfo& device, const std::string& named,
                                    const std::vector<std::filesystem::path>& places) {
   if (named.empty()) return file_of_device(device, all_device_files(places));
-  const std::string path = find_device_file(named, places);
-  DeviceFile file = read_device_file(path);
-  require_match(file, path, device);
-  return file;
+  return read_matching(named, places, device, "--target");
 }
 
 std::function<double(const StepPlan&, int64_t)> update_predictor(
@@ -90,10 +92,11 @@ std::function<double(const StepPlan&, int64_t)> update_predictor(
   };
 }
 
-std::vector<CheckedStep> check_device_file(const DeviceFile& file, const std::string& path,
+std::vector<CheckedStep> check_device_file(const std::string& named,
+                                           const std::vector<std::filesystem::path>& places,
                                            const DeviceInfo& device, std::vector<std::string> dtypes,
                                            double budget, const std::function<void(int64_t)>& advance) {
-  require_match(file, path, device);
+  const DeviceFile file = read_matching(named, places, device, "--check");
   if (dtypes.empty()) dtypes = {"f32"};
   std::vector<CheckedStep> checked;
   for (const CalibrationStep& step : calibration_steps(device, dtypes, true)) {

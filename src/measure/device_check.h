@@ -33,9 +33,10 @@ struct CheckedStep {
   double predicted = 0, seconds = 0;  // `seconds`: measured, the median
   double error() const { return predicted / seconds - 1; }
 };
-// Runs some short programs and compares them with what the file predicts. Throws Error(kData) for a file of
-// another device, before anything is measured.
-std::vector<CheckedStep> check_device_file(const DeviceFile& file, const std::string& path,
+// Runs some short programs and compares them with what a file predicts, which is named by its name in
+// `places` or its path. Throws Error(kData) for one of another device, before anything is measured.
+std::vector<CheckedStep> check_device_file(const std::string& named,
+                                           const std::vector<std::filesystem::path>& places,
                                            const DeviceInfo& device, std::vector<std::string> dtypes,
                                            double budget, const std::function<void(int64_t)>& advance);
 

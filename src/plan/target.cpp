@@ -13,7 +13,8 @@ namespace vitrail {
 
 namespace fs = std::filesystem;
 
-std::string find_device_file(const std::string& name, const std::vector<fs::path>& places) {
+std::string find_device_file(const std::string& name, const std::vector<fs::path>& places,
+                             const std::string& option) {
   std::error_code ignored;
   if (name.find('/') != std::string::npos || fs::exists(name, ignored)) return name;
   std::vector<std::string> known;
@@ -26,7 +27,7 @@ std::string find_device_file(const std::string& name, const std::vector<fs::path
   std::sort(known.begin(), known.end());
   throw Error(
       ErrorKind::kData, strf("no device %s", quoted(name).c_str()),
-      did_you_mean(name, known, "--target ",
+      did_you_mean(name, known, option + " ",
                    "one of " + join(known, ", ") + ", or a file of vitrail bench calibrate --out FILE"));
 }
 

@@ -36,8 +36,9 @@ struct TargetRequest {
 // Error(kData) for a file that cannot be found or read, Error(kDevice) for a device that is not here.
 PlanTarget resolve_target(const TargetRequest& request);
 
-// Returns the device file that a target names: a path, or the name of a file in `places` ("h200").
-std::string find_device_file(const std::string& name, const std::vector<std::filesystem::path>& places);
+// Returns the device file that an option names: a path, or the name of a file in `places` ("h200").
+std::string find_device_file(const std::string& name, const std::vector<std::filesystem::path>& places,
+                             const std::string& option = "--target");
 
 // Returns every device file in these places, by name; the first place wins.
 std::vector<std::string> all_device_files(const std::vector<std::filesystem::path>& places);

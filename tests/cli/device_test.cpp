@@ -3,6 +3,7 @@
 
 #include "measure/host_load.h"
 #include "plan/device_file.h"
+#include "run_words.h"
 #include "source_root.h"
 #include "tiny_training.h"
 
@@ -152,6 +153,14 @@ TEST(DeviceRates, CalibrationMeasuresEveryType) {
   const auto best =
       run_in_process("bench calibrate", {"--gemm", "20x64x64", "--rounds", "1", "--threads", "1"}).json();
   EXPECT_EQ(best["products"].size(), 3u) << best;
+}
+
+// The names that doctor prints; those of data sheets describe no processor.
+TEST(DevicePath, ACheckTakesTheNamesOfDevices) {
+  const Ended ended = run_words({"bench", "calibrate", "--check", "t4", "--threads", "1"});
+  EXPECT_EQ(ended.code, 65);
+  EXPECT_NE(ended.err.find("t4.json does not describe this machine: it is of a cuda"), std::string::npos)
+      << ended.err;
 }
 
 // Otherwise with one thread and with --threads.

@@ -8,6 +8,7 @@
 #include "measure/host.h"
 #include "plan/devices.h"
 #include "temp_folder.h"
+#include "thrown.h"
 
 namespace vitrail {
 namespace {
@@ -50,11 +51,13 @@ TEST(DeviceCheck, SaysWhatDiffers) {
 
 // Nothing is measured for a calibration of another processor, and it is named.
 TEST(DeviceCheck, RefusesACalibrationOfAnotherProcessor) {
+  const TempFolder folder;
   DeviceFile other = own_file();
   other.name = "Another Processor 9000";
+  folder.file("desk.json", file_text(other));
   int64_t measured = 0;
   try {
-    check_device_file(other, "desk.json", device_here("cpu", 0, ""), {"f32"}, 0.01,
+    check_device_file("desk", {folder.path()}, device_here("cpu", 0, ""), {"f32"}, 0.01,
                       [&](int64_t count) { measured += count; });
     FAIL() << "a file of another processor was accepted";
   } catch (const Error& error) {
@@ -64,6 +67,9 @@ TEST(DeviceCheck, RefusesACalibrationOfAnotherProcessor) {
     EXPECT_NE(error.hint().find("bench calibrate"), std::string::npos);
   }
   EXPECT_EQ(measured, 0);
+  EXPECT_EQ(
+      thrown_by([&] { check_device_file("dusk", {folder.path()}, device_here("cpu", 0, ""), {}, 0.01, {}); }),
+      "data: no device \"dusk\" | did you mean --check desk?");
 }
 
 TEST(DeviceCheck, FindsTheFilesOfThisMachine) {
