@@ -131,7 +131,7 @@ void run_ranks(LocalRanks ranks, const std::function<void(RankContext&)>& body) 
       ranks.heartbeat->failed(ranks.worlds[0]->rank(), exit_code(error.kind()), false, error.what());
     ranks.worlds[0]->abort(error.what());
     join(threads);
-    throw error;
+    throw Error(error);
   }
   run_one(0);
   join(threads);
