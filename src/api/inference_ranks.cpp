@@ -20,8 +20,10 @@ EngineOptions InferenceRank::on_rank(EngineOptions options) const {
   return options;
 }
 
-InferenceRanks::InferenceRanks(World world, const MeshConfig& mesh)
-    : world_(std::move(world)), mesh_(resolved(mesh, world_.size)), leads_(world_.ranks[0]->rank() == 0) {}
+InferenceRanks::InferenceRanks(World world, const MeshConfig& mesh, const std::function<int64_t()>& heads)
+    : world_(std::move(world)),
+      mesh_(resolved(mesh, world_.size, heads)),
+      leads_(world_.ranks[0]->rank() == 0) {}
 
 std::vector<std::string> InferenceRanks::from_leader(const std::function<std::vector<std::string>()>& find) {
   if (!has_processes()) return find();

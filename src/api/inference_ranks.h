@@ -36,7 +36,9 @@ struct InferencePlace {
 
 class InferenceRanks {
  public:
-  InferenceRanks(World world, const MeshConfig& mesh);
+  // Throws Error(kConfig) for a mesh of another number of ranks, with those that fit; `heads`, asked only
+  // then, are the model's. Nothing: not known.
+  InferenceRanks(World world, const MeshConfig& mesh, const std::function<int64_t()>& heads = {});
 
   bool leads() const { return leads_; }  // whether the first rank is in this process
   int size() const { return world_.size; }

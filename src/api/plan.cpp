@@ -100,7 +100,7 @@ Plan training_plan(const std::string& config, const TrainOptions& options, const
   const PlanTarget target = target_for_ranks(options, target_name);
   std::vector<std::string> notes;
   TrainConfig wanted = training_config(config, &notes);
-  if (options.ranks > 1) wanted.mesh = resolved(wanted.mesh, options.ranks);
+  if (options.ranks > 1) wanted.mesh = resolved_mesh(wanted, options.ranks);
   const RunPlan run(wanted, std::nullopt, find_backend(target.device.backend), target.device);
   Plan plan;
   set_memory(run.memory_rows(), run.peak_bytes(), target, plan);

@@ -4,6 +4,7 @@
 
 #include "base/error.h"
 #include "cli/environment.h"
+#include "cli/model_choice.h"
 #include "launch/launch_plan.h"
 #include "train/device_transport.h"
 
@@ -131,7 +132,11 @@ std::vector<OptionSpec> rank_options() {
 }
 
 CommandRanks::CommandRanks(const Options& options, Console& console, RankSession* session)
-    : InferenceRanks(opened(options, inference_mesh(options), session), inference_mesh(options)),
+    : InferenceRanks(opened(options, inference_mesh(options), session), inference_mesh(options),
+                     [&] {
+                       Console nobody(silenced(console.settings()));
+                       return choose_model(options, nobody).config.heads;
+                     }),
       options_(options),
       console_(console),
       silent_(silenced(console.settings())),

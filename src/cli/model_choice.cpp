@@ -187,12 +187,12 @@ Engine ModelChoice::engine(const EngineOptions& options) const {
 }
 
 ModelChoice choose_model(const Options& options, Console& console) {
-  const std::string& weights = options.text("weights");
+  const std::string weights = options.declared("weights") ? options.text("weights") : "file";
   const bool file =
       weights == "file" ||
       (weights == "auto" && model_is_there(options.text("model"), model_places(), model_source(options)));
   if (!file) return choose_architecture(options);
-  if (options.given("classes") || has_model_settings(options))
+  if (options.given_beyond("classes", Origin::kDefault) || has_model_settings(options))
     throw Error(
         ErrorKind::kUsage,
         strf("%s is a file: its classes and dimensions are what they are", options.text("model").c_str()),

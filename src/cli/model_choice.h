@@ -46,7 +46,7 @@ ModelSource model_source(const Options& options);
 std::unique_ptr<OpenedModel> open_chosen(const Options& options, Console& console);
 
 // A model named by architecture_options(): a file when there is one, else an architecture of the zoo with
-// weights by rule.
+// weights by rule; by model_options(): a file.
 struct ModelChoice {
   VitConfig config;
   std::unique_ptr<OpenedModel> opened;  // null: weights by rule

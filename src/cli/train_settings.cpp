@@ -62,7 +62,7 @@ std::vector<OptionSpec> model_settings() {
 
 bool has_model_settings(const Options& options) {
   for (const FieldSpec& field : model_fields())
-    if (options.given(field.key)) return true;
+    if (options.given_beyond(field.key, Origin::kDefault)) return true;
   return false;
 }
 

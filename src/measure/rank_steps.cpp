@@ -110,7 +110,7 @@ void run_rank(const RankStepsRequest& request, RankContext& rank, RankStepsResul
 
 LocalRanks local_ranks(World world, const RankStepsRequest& request) {
   return {.worlds = std::move(world.ranks),
-          .mesh = resolved(request.config.mesh, world.size),
+          .mesh = resolved_mesh(request.config, world.size),
           .device = request.device,
           .seed = static_cast<uint64_t>(request.config.train.seed),
           .sharing = world.local_size,

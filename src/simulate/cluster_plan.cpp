@@ -42,7 +42,7 @@ class Planner {
   // The mesh as it is asked for, batches and all; throws where it cannot run.
   ClusterRow as_asked() {
     TrainConfig config = q_.config;
-    config.mesh = resolved(config.mesh, static_cast<int>(q_.world()));
+    config.mesh = resolved_mesh(config, static_cast<int>(q_.world()));
     return simulated(config);
   }
 

@@ -158,8 +158,12 @@ void require_utf8(const TrainConfig& config) {
   }
 }
 
+MeshConfig resolved_mesh(const TrainConfig& config, int world) {
+  return resolved(config.mesh, world, [&] { return heads_of(config.model); });
+}
+
 TrainConfig resolved(TrainConfig config, int world) {
-  config.mesh = resolved(config.mesh, world, [&] { return heads_of(config.model); });
+  config.mesh = resolved_mesh(config, world);
   const Balance balance = parse_balance(config.mesh.balance);
   config.mesh.balance = balance.texts();
   resolve_batch(config.train, config.mesh.dp,

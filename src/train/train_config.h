@@ -143,6 +143,10 @@ struct TrainConfig {
   }
 };
 
+// Returns the mesh for so many ranks, as resolved() has it; one that is refused is told with meshes that cut
+// the model's heads evenly.
+MeshConfig resolved_mesh(const TrainConfig& config, int world);
+
 // Returns the config for a run of `world` ranks, with the mesh, batch, micro_batch and accumulation completed
 // and every section checked; throws Error(kConfig) naming key, value and rule.
 TrainConfig resolved(TrainConfig config, int world = 1);

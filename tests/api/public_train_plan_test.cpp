@@ -99,5 +99,13 @@ TEST(PublicTrainPlan, TellsOfRanksThatCannotBe) {
   EXPECT_EQ(told({.ranks = 17}).kind(), ErrorKind::kConfig) << "sixteen images are too few";
 }
 
+// Two heads are shared by no four ranks.
+TEST(PublicTrainPlan, ProposesMeshesThatCutTheHeads) {
+  const std::string meshed = R"({"mesh": {"tp": 8}, )" + kPlannedRun.substr(1);
+  EXPECT_EQ(error_of([&] { plan_training(meshed, {.ranks = 4}); }).hint(),
+            "mesh.dp=2 mesh.tp=2 mesh.sp=1, or mesh.dp=4 mesh.tp=1 mesh.sp=1, or mesh.dp=2 mesh.tp=1 "
+            "mesh.sp=2");
+}
+
 }  // namespace
 }  // namespace vitrail

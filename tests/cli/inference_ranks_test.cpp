@@ -216,6 +216,21 @@ TEST(RankRefusals, SayWhatWouldFit) {
   }
 }
 
+// Three heads are shared by no two ranks: what is proposed instead is not refused in its turn.
+TEST(RankRefusals, ProposeOnlyMeshesThatCutTheHeads) {
+  const std::string image = std::string(VT_SOURCE_DIR) + "/examples/images/chelsea.png";
+  const auto hint = [](const char* command, const Arguments& arguments) {
+    return error_of(command, arguments + Arguments{"--mesh", "dp=3,tp=2", "--ranks", "4"}).hint();
+  };
+  const Arguments bench = {"-m", "vit_tiny_patch16_224", "--weights", "rule"};
+  const std::string one = "mesh.dp=4 mesh.tp=1 mesh.sp=1";
+  EXPECT_EQ(hint("predict", {image}), one) << "the bundled DeiT-Tiny";
+  EXPECT_EQ(hint("bench infer", bench), one);
+  EXPECT_EQ(hint("profile", bench), one);
+  const std::string two = hint("bench infer", bench + Arguments{"--set", "model.heads=4"});
+  EXPECT_TRUE(two.starts_with("mesh.dp=2 mesh.tp=2 mesh.sp=1, or ")) << two;
+}
+
 // A process that mpirun has started is one rank of the mesh; otherwise this one has all of them.
 TEST(RankCount, IsThatOfTheMeshUnlessRanksAreProcesses) {
   const SetVariable mpi("OMPI_COMM_WORLD_RANK", nullptr), slurm("SLURM_STEP_ID", nullptr);

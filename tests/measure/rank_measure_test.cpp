@@ -180,5 +180,17 @@ TEST(RankProfile, RanksAgreeHowOftenTheyRun) {
   });
 }
 
+// Three heads are shared by no two ranks.
+TEST(RankSteps, ProposeMeshesThatCutTheHeads) {
+  RankStepsRequest request = rank_request(R"({"tp": 3})");
+  request.config.model.fields.heads = 3;
+  try {
+    local_ranks(two_threads(), request);
+    FAIL();
+  } catch (const Error& error) {
+    EXPECT_EQ(error.hint(), "mesh.dp=2 mesh.tp=1 mesh.sp=1");
+  }
+}
+
 }  // namespace
 }  // namespace vitrail

@@ -244,5 +244,15 @@ TEST(ClusterPlan, NamesWhatCannotBe) {
   EXPECT_EQ(message("dp=1", settings_of("no-such", 1, 1)).find("data: no network"), 0u);
 }
 
+// Six heads are shared by two ranks, three or six: by no four.
+TEST(ClusterPlan, ProposesMeshesThatCutTheHeads) {
+  try {
+    planned("tp=16", settings_of("dgx-a100", 2, 4), config_of("deit_small_patch16_224", 16));
+    FAIL();
+  } catch (const Error& error) {
+    EXPECT_TRUE(error.hint().starts_with("mesh.dp=4 mesh.tp=2 mesh.sp=1, or mesh.dp=8 ")) << error.hint();
+  }
+}
+
 }  // namespace
 }  // namespace vitrail

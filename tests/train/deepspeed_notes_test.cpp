@@ -199,5 +199,17 @@ TEST(DeepSpeedNotes, ATripleThatDoesNotMultiplyIsToldWithTheNearest) {
     }
 }
 
+// Three heads are shared by no two ranks, so that of four dp alone is proposed.
+TEST(DeepSpeed, ProposesMeshesThatCutTheHeads) {
+  DeepSpeedBase base{.ranks = 4};
+  base.config.model.arch = "deit_tiny_patch16_224", base.config.mesh.tp = 3;
+  try {
+    translate_deepspeed(parse_deepspeed(R"({"train_batch_size": 8})", "ds.json"), "ds.json", base);
+    FAIL();
+  } catch (const Error& error) {
+    EXPECT_EQ(error.hint(), "mesh.dp=4 mesh.tp=1 mesh.sp=1");
+  }
+}
+
 }  // namespace
 }  // namespace vitrail::testing

@@ -116,7 +116,7 @@ void read_batch(Reader& reader) {
   const MeshConfig mesh = reader.config().mesh;
   validate(mesh);
   const int64_t world =
-      reader.ranks() > 0 ? resolved(mesh, reader.ranks()).dp : std::max<int64_t>(mesh.dp, 1);
+      reader.ranks() > 0 ? resolved_mesh(reader.config(), reader.ranks()).dp : std::max<int64_t>(mesh.dp, 1);
   BatchTriple given = given_triple(reader);
   take_config_batch(reader, given);
   for (const TripleKey& row : kTriple)
