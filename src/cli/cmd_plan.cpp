@@ -18,7 +18,7 @@
 #include "measure/inference_plan.h"
 #include "measure/parameter_table.h"
 #include "measure/profile.h"
-#include "measure/run_estimate.h"
+#include "measure/step_programs.h"
 #include "measure/target_table.h"
 #include "plan/largest_batch.h"
 #include "simulate/cluster_plan.h"
@@ -120,7 +120,8 @@ PlanTarget read_plan_target(const Options& options) {
 Command plan_command() {
   const std::vector<OptionSpec> own = {
       {.name = "dump-after",
-       .help = "print the program after this pass; in training the micro-batch's, and the last three whole",
+       .help = "print the program after this pass; in training the micro-batch's; from last_micro on, other "
+               "programs",
        .metavar = "PASS",
        .choices = dumps_of_training(),
        .former_choices = {{"reduce_products", "gemm_precision"}}},

@@ -9,6 +9,7 @@
 #include "cli/train_settings.h"
 #include "io/find_model.h"
 #include "measure/run_estimate.h"
+#include "measure/step_programs.h"
 #include "train/config_io.h"
 
 namespace vitrail::cli {

@@ -217,31 +217,4 @@ std::string to_text(const RunPlan& plan, const RunEstimate& e) {
          recompute_table(plan, e) + (plan.ranks() > 1 ? rank_tables(plan) : "");
 }
 
-namespace {
-constexpr std::string_view kLastMicro = "last_micro", kUpdate = "update", kEvaluation = "evaluation";
-}  // namespace
-
-std::vector<std::string> dumps_of_training() {
-  std::vector<std::string> names(micro_passes().begin(), micro_passes().end());
-  for (std::string_view program : {kLastMicro, kUpdate, kEvaluation}) names.emplace_back(program);
-  return names;
-}
-
-std::string dump_program(const RunPlan& plan, const std::string& after) {
-  const StepPlan& step = plan.step();
-  if (after == kLastMicro) return to_string(step.last_micro ? step.last_micro->program : step.micro.program);
-  if (after == kUpdate) return to_string(step.update.program);
-  if (after == kEvaluation) return to_string(step.eval.program);
-  std::string text;
-  const ExecutionPlan& micro = step.micro;
-  record_micro(
-      plan.setup().step, micro.backend->traits(),
-      [&](std::string_view pass, const Program& program) {
-        if (pass == after) text = to_string(program);
-        if (pass == after && pass == kDistributePass) text = pins_text(plan.setup().step) + text;
-      },
-      kernel_rule(*micro.backend, micro.device));
-  return text;
-}
-
 }  // namespace vitrail

@@ -40,10 +40,4 @@ std::string fit_warning(const RunPlan& plan, const RunEstimate& estimate);  // e
 std::string host_table(const RunPlan& plan, const RunEstimate& estimate);
 void add_offload(nlohmann::ordered_json& json, const RunPlan& plan, const RunEstimate& estimate);
 
-// Names what dump_program prints: the micro program as a pass leaves it, or another program of the step as it
-// runs: an update's last micro-batch, in which ranks sum gradients, the update, or the evaluation.
-std::vector<std::string> dumps_of_training();
-// Returns one of them, one line a node.
-std::string dump_program(const RunPlan& plan, const std::string& after);
-
 }  // namespace vitrail

@@ -156,11 +156,15 @@ StepPlan RunPlan::plan(const StepConfig& config) const {
   return plan_step(config, *backend_, device_);
 }
 
+std::unique_ptr<Teacher> RunPlan::teacher(int64_t micro_batch) const {
+  if (setup_.config.distill.kind == DistillKind::kNone) return nullptr;
+  return std::make_unique<Teacher>(setup_.config.distill, setup_.model->card, micro_batch,
+                                   setup_.step.precision, *backend_, device_);
+}
+
 size_t RunPlan::teacher_bytes(int64_t micro_batch) const {
-  if (setup_.config.distill.kind == DistillKind::kNone) return 0;
-  return Teacher(setup_.config.distill, setup_.model->card, micro_batch, setup_.step.precision, *backend_,
-                 device_)
-      .bytes();
+  const std::unique_ptr<Teacher> planned = teacher(micro_batch);
+  return planned ? planned->bytes() : 0;
 }
 
 int64_t RunPlan::total_steps() const {

@@ -2,6 +2,7 @@
 // step, every byte it will hold, its arithmetic. Allocates nothing and knows no option.
 #pragma once
 
+#include <memory>
 #include <optional>
 #include <string>
 #include <utility>
@@ -11,6 +12,8 @@
 #include "train/run_setup.h"
 
 namespace vitrail {
+
+class Teacher;
 
 class RunPlan {
  public:
@@ -72,6 +75,9 @@ class RunPlan {
   const std::vector<Stage>& stages() const { return stages_; }
   // The blocks of a stage: "0-2, 6-8".
   std::string blocks_of(int stage) const;
+
+  // The teacher for micro-batches of so many images; null: nothing is distilled.
+  std::unique_ptr<Teacher> teacher(int64_t micro_batch) const;
 
   int64_t trained_params() const;
   double update_flops() const;  // of one update: its micro-batches and the optimizer

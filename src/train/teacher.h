@@ -19,6 +19,7 @@ class Teacher {
 
   // Returns targets [B K] for a batch of images: softened probabilities, or 1 for the top-1 class.
   std::span<const float> targets(std::span<const float> images);
+  const ExecutionPlan& plan() const { return plan_; }
   const MemoryPlan& memory() const { return plan_.memory; }
   size_t bytes() const { return plan_.memory.peak_bytes(); }
 

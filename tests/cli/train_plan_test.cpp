@@ -259,6 +259,8 @@ TEST(TrainPlan, DumpsShowTheOtherProgramsOfAStep) {
   EXPECT_NE(dumped("update").find("adam_update"), std::string::npos);
   EXPECT_EQ(dumped("evaluation").find("linear_dw"), std::string::npos);
   EXPECT_NE(dumped("evaluation").find("linear"), std::string::npos);
+  EXPECT_EQ(dumped("teacher"), "none: distill.kind is none\n");
+  EXPECT_NE(dumped("offload_update").find("none: mesh.offload is none"), std::string::npos);
   EXPECT_EQ(error_of("plan", {"--weights", "rule", "--dump-after", "update"}).kind(), ErrorKind::kUsage);
 }
 

@@ -244,21 +244,6 @@ TEST(RunReport, WhatLiesOnTheHostMustFitThere) {
   EXPECT_EQ(estimate_run(plain, tight).host_available, estimate_run(plain, target).host_available);
 }
 
-TEST(RunReport, EachProgramOfAStepCanBePrinted) {
-  const PlanTarget target = target_named("xeon-amx-16");
-  const RunPlan plan = plan_of_run(run_text_config("{}"), target);
-  const std::vector<std::string> names = dumps_of_training();
-  EXPECT_EQ(std::vector<std::string>(names.end() - 3, names.end()),
-            (std::vector<std::string>{"last_micro", "update", "evaluation"}));
-  EXPECT_EQ(dump_program(plan, "update"), to_string(plan.step().update.program));
-  EXPECT_EQ(dump_program(plan, "evaluation"), to_string(plan.step().eval.program));
-  EXPECT_EQ(dump_program(plan, "last_micro"), to_string(plan.step().micro.program));
-  EXPECT_EQ(dump_program(plan, names[names.size() - 4]), to_string(plan.step().micro.program))
-      << names[names.size() - 4];
-  EXPECT_NE(dump_program(plan, names[0]), dump_program(plan, names[names.size() - 4]));
-  EXPECT_EQ(dump_program(plan, "nothing"), "");
-}
-
 TEST(SyntheticSteps, SayWhatTheyTrain) {
   const PlanTarget target = resolve_target({.threads = 1});
   const RunPlan plan = plan_of_run(run_text_config("{}", R"(, "recompute": "mlp")"), target);
