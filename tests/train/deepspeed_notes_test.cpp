@@ -64,6 +64,11 @@ TEST(DeepSpeedNotes, ReadAsTheyShould) {
        "zero_optimization.offload_param.nvme_path", "has no effect: how states move, not whether", by_nobody},
       {R"("zero_optimization": {"stage": 3, "offload_param": {"device": "cpu"}})",
        "zero_optimization.offload_param.device", "is cpu: the optimizer's state lies there, too", by_nobody},
+      {R"("zero_optimization": {"stage": 2, "offload_param": {"device": "cpu"}})",
+       "zero_optimization.offload_param.device",
+       "is cpu and has no effect: below stage 3 every rank has all parameters", by_nobody},
+      {R"("scheduler": {"type": "WarmupLR", "lr_scheduler_type": "cosine"})", "scheduler.lr_scheduler_type",
+       "scheduler.lr_scheduler_type has no effect", by_nobody},
       {R"("optimizer": {"type": "Adam", "legacy_fusion": true})", "optimizer.legacy_fusion",
        "optimizer.legacy_fusion has no effect", by_nobody},
       {R"("optimizer": {"type": "Adam", "params": {"fused": true}})", "optimizer.params.fused",
@@ -91,6 +96,12 @@ TEST(DeepSpeedNotes, ReadAsTheyShould) {
     const std::string told = text_of(translated("{" + text + "}", base), row.key);
     EXPECT_NE(told.find(row.note), std::string::npos) << row.key << " of " << text << ": " << told;
   }
+}
+
+TEST(DeepSpeedNotes, ATypeBetweenRanksThatShareImagesNeedsSuchRanks) {
+  const char* path = "seq_parallel_communication_data_type";
+  EXPECT_EQ(text_of(translated(strf(R"({"train_batch_size": 8, "%s": "bf16"})", path)), path),
+            std::string(path) + " is bf16 and has no effect: no ranks share an image's tokens\n");
 }
 
 TEST(DeepSpeedNotes, AValueThatGivesWayChangesNothing) {

@@ -28,16 +28,20 @@ std::string offload_device(Reader& reader, const std::string& block,
   return device.empty() ? "none" : device;
 }
 
-void read_offload(Reader& reader, const std::string& optimizer, const std::string& parameters) {
+void read_offload(Reader& reader, const std::string& optimizer, std::string parameters) {
   const std::string state = "zero_optimization.offload_optimizer.device";
   const std::string weights = "zero_optimization.offload_param.device";
+  const bool by_block = reader.value_of("mesh.zero") == 3;
+  if (parameters != "none" && !by_block) {
+    reader.note(weights, strf("%s is %s and has no effect: below stage 3 every rank has all parameters, "
+                              "which DeepSpeed leaves on the device, too",
+                              weights.c_str(), parameters.c_str()));
+    parameters = "none";
+  }
   for (const auto& [path, device] : {std::pair{state, optimizer}, {weights, parameters}})
     if (device == "nvme")
       reader.refuse(path, "it is nvme; it lies in the device's or in the host's memory (\"none\", \"cpu\")");
-  const bool by_block = reader.value_of("mesh.zero") == 3;
-  if (parameters == "cpu" && !by_block)
-    reader.refuse(weights, "it is cpu; parameters come from there block by block, with stage 3");
-  if (parameters == "cpu" && by_block) {
+  if (parameters == "cpu") {
     reader.set("mesh.offload", "parameters", weights);
     if (optimizer == "none") reader.note(weights, weights + " is cpu: the optimizer's state lies there, too");
   } else if (optimizer == "cpu") {

@@ -53,11 +53,19 @@ void require_f32(Reader& reader, const std::string& path) {
   reader.refuse(path, "it is " + name_text(type) + "; gradients are summed and sent as f32 (\"fp32\")");
 }
 
+// The type in which ranks that share images sum their gradients.
+void require_f32_of_sequences(Reader& reader, const std::string& path) {
+  if (reader.value_of("mesh.sp") != 1) return require_f32(reader, path);
+  if (const std::string type = reader.word(path); !type.empty())
+    reader.note(path,
+                path + " is " + name_text(type) + " and has no effect: no ranks share an image's tokens");
+}
+
 }  // namespace
 
 void read_precision(Reader& reader) {
   require_f32(reader, "communication_data_type");
-  require_f32(reader, "seq_parallel_communication_data_type");
+  require_f32_of_sequences(reader, "seq_parallel_communication_data_type");
   require_f32(reader, "data_types.grad_accum_dtype");
   if (const std::string op = reader.word("gradient_allreduce_op"); !op.empty() && op != "mean" && op != "avg")
     reader.refuse("gradient_allreduce_op", "it is " + name_text(op) + "; gradients are means (\"mean\")");

@@ -119,6 +119,9 @@ void read_scheduler(Reader& reader) {
   if (!block->is_object()) reader.wrong("scheduler", "an object with type and params");
   const Json* params = reader.find(kSchedulerParams);
   if (params && !params->is_object()) reader.wrong(kSchedulerParams, "an object");
+  for (const auto& [name, value] : block->items())
+    if (name != "type" && name != "params")
+      reader.note("scheduler." + name_text(name), "scheduler." + name_text(name) + " has no effect");
   const std::string type = reader.word("scheduler.type");
   if (type.empty() || type == "auto")
     reader.wrong("scheduler.type", "WarmupLR, WarmupDecayLR or WarmupCosineLR");
