@@ -46,7 +46,7 @@ std::vector<std::string> Pulse::take_log_events() {
 }
 
 Pulse::State Pulse::state() const {
-  return {phase_.load(), step_.load(), updates_.load(), node_.load(), posts_.load()};
+  return {phase_.load(), step_.load(), made_.load(), node_.load(), posts_.load()};
 }
 
 std::vector<Pulse::Event> Pulse::events(uint64_t& since) const {

@@ -2,6 +2,7 @@
 // the thread that reports for it reads; posting a node is one store. Knows neither ranks nor sockets.
 #pragma once
 
+#include <algorithm>
 #include <atomic>
 #include <cstdint>
 #include <deque>
@@ -23,8 +24,8 @@ class Pulse {
 
   struct State {
     RankPhase phase = RankPhase::kInit;
-    int64_t step = 0;     // the one being made, counted from 1
-    int64_t updates = 0;  // made by this process
+    int64_t step = 0;  // the one being made, counted from 1
+    int64_t made = 0;  // the furthest that this process has made; 0: none
     const char* node = "";
     uint64_t posts = 0;  // grows with every post
   };
@@ -39,7 +40,7 @@ class Pulse {
   // The rank's thread calls these.
   void enter(RankPhase phase);
   void begin_step(int64_t step);
-  void end_step() { updates_.fetch_add(1, std::memory_order_relaxed); }
+  void end_step() { made_.store(std::max(made_.load(), step_.load()), std::memory_order_relaxed); }
   void at_node(const char* name) {
     node_.store(name, std::memory_order_relaxed);
     posts_.store(posts_.load(std::memory_order_relaxed) + 1, std::memory_order_relaxed);
@@ -63,7 +64,7 @@ class Pulse {
   void record(const std::string& text);
 
   std::atomic<RankPhase> phase_{RankPhase::kInit};
-  std::atomic<int64_t> step_{0}, updates_{0};
+  std::atomic<int64_t> step_{0}, made_{0};
   std::atomic<const char*> node_{""};
   std::atomic<uint64_t> posts_{0};
   std::atomic<bool> has_log_events_{false};

@@ -95,7 +95,7 @@ std::string LaunchedJob::signalled() {
 // The starter of a rank that is gone knows its signal; the ranks of a starter that is gone go with it.
 JobEnd LaunchedJob::judged() {
   const int code = code_of(*child_.status());
-  JobEnd end{code, "", watch_.table().updates()};
+  JobEnd end{code, "", watch_.table().made()};
   if (code == 0) return end;
   if (!watch_.verdict()) {
     end.unstarted = code != exit_code(ErrorKind::kStopped);
@@ -121,7 +121,7 @@ JobEnd LaunchedJob::judged() {
 
 namespace {
 
-constexpr int kVainRestarts = 2;  // in a row and without a step
+constexpr int kVainRestarts = 2;  // in a row and without a step that is new
 constexpr double kAnswer = 15;    // seconds that a host may take to run a command
 
 // A mistake comes again; a rank that died, or lost the others, may do better, and so may mpirun that has
@@ -197,12 +197,14 @@ JobEnd run_job(LaunchRequest request, const JobSettings& settings) {
   LaunchPlan plan = plan_launch(request);
   settings.say(plan.note);
   int vain = 0;
+  int64_t furthest = 0;  // step of all starts
   for (int64_t restart = 0;; ++restart) {
     JobEnd end = run_once(request, plan, watch, signals, restart > 0);
     if (end.code == 0 || signals.wanted() || restart == settings.most_restarts ||
         !may_restart(end, restart > 0))
       return end;
-    vain = end.updates > 0 ? 0 : vain + (restart > 0);
+    vain = end.made > furthest ? 0 : vain + (restart > 0);
+    furthest = std::max(furthest, end.made);
     settings.error("error: " + printable(end.reason));
     const bool fewer =
         settings.fewer && is_gone(end, request, vain > 0) && go_on_with_fewer(end, settings, request);
@@ -212,7 +214,7 @@ JobEnd run_job(LaunchRequest request, const JobSettings& settings) {
     }
     if (vain == kVainRestarts)
       return {end.code,
-              strf("gave up after %d restarts without a step: %s", kVainRestarts, end.reason.c_str()), 0};
+              strf("gave up after %d restarts without a new step: %s", kVainRestarts, end.reason.c_str()), 0};
     pause_after(vain, settings.pause_s, signals);
     if (restart == 0 && !settings.resumed) request.command.push_back("--resume");
     if (restart == 0 || fewer) plan = plan_launch(request);

@@ -15,7 +15,7 @@ namespace vitrail {
 struct JobEnd {
   int code = 0;
   std::string reason;                   // one line; empty when the ranks have said it all
-  int64_t updates = 0;                  // made by the job
+  int64_t made = 0;                     // the furthest step that it made; 0: none
   int lost = -1;                        // the rank that ended it; -1: none in particular
   std::vector<std::string> hosts = {};  // of the ranks, as each has named its own; empty: it never came
   liveness::Loss loss = liveness::Loss::kTold;  // of that rank, or of its host
@@ -49,7 +49,7 @@ struct JobSettings {
   liveness::WatchSettings watch;
   int64_t most_restarts = 0;
   bool resumed = false;  // the command says so itself
-  double pause_s = 0.5;  // before a restart; 16 times as long after one that made no step
+  double pause_s = 0.5;  // before a restart; 16 times as long after one that made no new step
   // Returns options with which the command goes on with these of its ranks, which may become fewer still;
   // none left: it cannot. Absent: a job goes on with all ranks or not at all.
   std::function<std::vector<std::string>(std::vector<int>& left)> fewer = {};
@@ -72,8 +72,9 @@ RanksLeft ranks_without(int lost, const Hosts& hosts, const std::vector<std::str
 std::vector<std::string> options_for_fewer(const TrainConfig& config, int was, std::string& threads,
                                            std::vector<int>& left);
 
-// Runs a job to its end. While a rank is lost, and restarts make steps, it is started again from its newest
-// checkpoint; where that is allowed, without the host that is gone, or the rank that was lost twice.
+// Runs a job to its end. While a rank is lost, and restarts make steps that no start before has made, it is
+// started again from its newest checkpoint; where that is allowed, without the host that is gone, or the rank
+// that was lost twice.
 JobEnd run_job(LaunchRequest request, const JobSettings& settings);
 
 }  // namespace vitrail

@@ -116,9 +116,15 @@ class RankFaults(Bench):
         job.expect(0, f"rank {rank} on {HOST}", "restart 1 of 2", last=False).expect_nobody()
         compare(job.folder, self.reference(*HALF))
 
+    def repeats(self):
+        """Each start makes the steps behind the newest checkpoint again, and none that is new."""
+        job = Job(self, "repeats", [*ENDLESS, "--set", "train.save_every=10"], "1:forward:25:kill",
+                  start=("launch", "-n", "2", "--max-restarts", "5")).wait(120)
+        job.expect(137, "gave up after 2 restarts without a new step", "rank 1 on", "at step 25").expect_nobody()
+
     def gives_up(self):
         job = Job(self, "vain", ENDLESS, "1:init:0:kill", start=("launch", "-n", "2", "--max-restarts", "5")).wait(90)
-        job.expect(137, "gave up after 2 restarts without a step", "rank 1 on").expect_nobody()
+        job.expect(137, "gave up after 2 restarts without a new step", "rank 1 on").expect_nobody()
 
     def no_room(self, shim, rank):
         """Writes of one rank to its checkpoints fail for a while, as on a disk of its own that is full."""
@@ -187,6 +193,7 @@ def cases(bench, long, shim):
         yield f"restarted after a death in {phase}", bench.restarted, (phase, 1)
     if long:  # the program waits eight seconds before the last restart
         yield "restarts in vain", bench.gives_up, ()
+        yield "restarts that repeat steps", bench.repeats, ()
     yield "asked to stop", bench.asked_to_stop, (mpi,)
     yield "rank threads asked to stop", bench.asked_to_stop, (threads,)
     yield "rank threads killed", bench.threads_killed, ()

@@ -20,7 +20,7 @@ TEST(PulseFacts, KeepsWhatARankDoes) {
   EXPECT_STREQ(pulse.state().node, "") << "back in the forward phase";
   pulse.end_step();
   EXPECT_EQ(pulse.state().step, 7);
-  EXPECT_EQ(pulse.state().updates, 1);
+  EXPECT_EQ(pulse.state().made, 7);
   EXPECT_EQ(pulse.state().posts, 4u) << "three phases and a node";
   EXPECT_EQ(entered, (std::vector<std::pair<RankPhase, int64_t>>{
                          {RankPhase::kForward, 7}, {RankPhase::kReduction, 7}, {RankPhase::kForward, 7}}));
@@ -48,6 +48,18 @@ TEST(PulseFacts, KeepsWhatARankDoes) {
   EXPECT_EQ(last.front().text, "36");
   EXPECT_EQ(from_start, 107u);
   EXPECT_EQ(pulse.keep("x"), pulse.keep("x"));
+}
+
+// A run that goes back to a checkpoint makes steps again that it had made.
+TEST(PulseFacts, KeepsTheFurthestStepThatWasMade) {
+  Pulse pulse;
+  EXPECT_EQ(pulse.state().made, 0);
+  for (const auto& [step, made] : {std::pair<int64_t, int64_t>{6, 6}, {7, 7}, {4, 7}, {8, 8}}) {
+    pulse.begin_step(step);
+    EXPECT_EQ(pulse.state().step, step);
+    pulse.end_step();
+    EXPECT_EQ(pulse.state().made, made) << step;
+  }
 }
 
 }  // namespace

@@ -9,7 +9,7 @@ namespace vitrail::liveness {
 namespace {
 
 Json report(int rank, const char* phase, int64_t step, double idle = 0) {
-  return {{"rank", rank},  {"phase", phase},          {"step", step},  {"updates", step},
+  return {{"rank", rank},  {"phase", phase},          {"step", step},  {"made", step},
           {"node", "qkv"}, {"events", Json::array()}, {"idle_s", idle}};
 }
 
@@ -161,11 +161,11 @@ TEST(RankTable, WaitsForThoseWhoAreToComeAsLongAfterItsOwnPause) {
 }
 
 // A job that is started again counts as one that got further when any of its ranks did.
-TEST(RankTable, CountsTheUpdatesOfTheRankThatMadeMost) {
+TEST(RankTable, KnowsTheFurthestStepOfAnyRank) {
   RankTable table = two_ranks();
   table.report(report(0, "forward", 5), 101);
   table.report(report(1, "forward", 3), 101);
-  EXPECT_EQ(table.updates(), 5);
+  EXPECT_EQ(table.made(), 5);
 }
 
 TEST(Limits, FollowTheDeadline) {

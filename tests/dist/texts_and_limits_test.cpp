@@ -143,7 +143,7 @@ using liveness::Loss;
 using liveness::RankTable;
 
 Json told_by(int rank, const char* phase, double idle = 0) {
-  return {{"rank", rank}, {"phase", phase},          {"step", 0},     {"updates", 2},
+  return {{"rank", rank}, {"phase", phase},          {"step", 0},     {"made", 2},
           {"node", ""},   {"events", Json::array()}, {"idle_s", idle}};
 }
 

@@ -29,8 +29,8 @@ std::vector<std::string> lines_of(const std::string& path) {
 }
 
 // Where the environment says so, this process is a job: it notes its own words and ends with the code that
-// the first of them has for this start, "69,69s,0"; an s stands for an update that is made before, an e for
-// an error that its first rank tells with the code, a v for a rank that vanishes before the others know.
+// the first of them has for this start, "69,69s4,0"; s4 stands for step 4, which is made before, an e for an
+// error that its first rank tells with the code, a v for a rank that vanishes before the others know.
 [[maybe_unused]] const bool kPlays = [] {
   const char* path = environment_variable(kPlayed);
   if (!path) return false;
@@ -51,10 +51,12 @@ std::vector<std::string> lines_of(const std::string& path) {
     liveness::Heartbeat other({.address = environment_variable(kWatchVariable), .first = 1, .ranks = 2});
     other.verdict(20);
   }
-  if (code.ends_with('s')) {
+  if (const size_t made = code.find('s'); made != std::string::npos) {
+    const int64_t step = std::stoi(code.substr(made + 1));
     liveness::Heartbeat beat({.address = environment_variable(kWatchVariable)});
+    beat.pulse(0).begin_step(step);
     beat.pulse(0).end_step();
-    beat.pulse(0).begin_step(2);
+    beat.pulse(0).begin_step(step + 1);
     beat.leave();
   }
   ::_exit(std::stoi(code));
@@ -168,20 +170,26 @@ TEST(RunJob, ALostRankIsStartedAgainAsOftenAsAllowed) {
   EXPECT_EQ(run_played("69,0", 0).starts.size(), 1u);
 }
 
-TEST(RunJob, GivesUpAfterTwoRestartsWithoutAStep) {
-  const Ended ended = run_played("69,69,69,69,0", 9);
-  EXPECT_EQ(ended.starts.size(), 3u);
-  EXPECT_EQ(ended.end.code, 69);
-  EXPECT_NE(ended.end.reason.find("gave up after 2 restarts without a step"), std::string::npos)
-      << ended.end.reason;
+// A step that an earlier start had made is no new one.
+TEST(RunJob, GivesUpAfterTwoRestartsWithoutANewStep) {
+  for (const char* codes : {"69,69,69,69,0", "69s5,69s5,69s4,0", "69s5,69s3,69s4,0"}) {
+    const Ended ended = run_played(codes, 9);
+    EXPECT_EQ(ended.starts.size(), 3u) << codes;
+    EXPECT_EQ(ended.end.code, 69) << codes;
+    EXPECT_NE(ended.end.reason.find("gave up after 2 restarts without a new step: "), std::string::npos)
+        << ended.end.reason;
+  }
+  const Ended later = run_played("69s5,69s6,69s6,69s6,0", 9);
+  EXPECT_EQ(later.starts.size(), 4u) << "the first restart made one";
 }
 
 TEST(RunJob, WhileStepsAreMadeItGoesOnFromTheNewestCheckpoint) {
-  const std::string codes = "69,69,69s,0";
+  const std::string codes = "69s5,69s4,69s6,69s6,69s7,0";
   const Ended ended = run_played(codes, 9);
   EXPECT_EQ(ended.end.code, 0) << ended.end.reason;
   const std::string resumed = codes + " --resume --ranks 1 ";
-  EXPECT_EQ(ended.starts, (std::vector<std::string>{codes + " --ranks 1 ", resumed, resumed, resumed}));
+  EXPECT_EQ(ended.starts,
+            (std::vector<std::string>{codes + " --ranks 1 ", resumed, resumed, resumed, resumed, resumed}));
   EXPECT_EQ(run_played("69,0", 1, true).starts.back(), "69,0 --ranks 1 ") << "the command says so itself";
 }
 
@@ -234,7 +242,7 @@ TEST(RunJob, GoesOnWithTheRanksThatAreLeft) {
 
 // mpirun ends with 1 where it cannot reach a host; of a job that it has started before that is no mistake.
 TEST(RunJob, ARestartThatReachesNobodyIsTriedAgain) {
-  EXPECT_EQ(run_played("69s,1,0", 9).end.code, 0);
+  EXPECT_EQ(run_played("69s4,1,0", 9).end.code, 0);
   EXPECT_EQ(run_played("1,0", 9).end.code, 1);
 }
 

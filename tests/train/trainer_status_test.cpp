@@ -99,7 +99,7 @@ TEST(Status, AWatchSeesEveryPhase) {
   std::vector<RunEvent> events;
   TrainHooks hooks;
   hooks.step = [&](const TrainStatus& status) {
-    EXPECT_EQ(pulse.state().updates, status.step);
+    EXPECT_EQ(pulse.state().made, status.step);
     if (status.step == 1) pulse.add_log_event("rank 1 was silent");
   };
   hooks.event = [&](const RunEvent& event) { events.push_back(event); };

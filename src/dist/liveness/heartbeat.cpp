@@ -122,7 +122,7 @@ Json Heartbeat::report_of(size_t local, bool& news) {
   return {{"rank", settings_.first + static_cast<int>(local)},
           {"phase", to_string(state.phase)},
           {"step", state.step},
-          {"updates", state.updates},
+          {"made", state.made},
           {"node", state.node},
           {"idle_s", now_s() - seen.since},
           {"events", events}};

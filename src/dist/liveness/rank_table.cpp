@@ -73,7 +73,7 @@ std::string RankTable::report(const Json& report, double now) {
                   silent, r.where().c_str());
   r.phase = phase_named(report.at("phase").get<std::string>());
   r.step = report.at("step").get<int64_t>();
-  r.updates = report.at("updates").get<int64_t>();
+  r.made = report.at("made").get<int64_t>();
   r.node = report.at("node").get<std::string>();
   r.idle_s = report.at("idle_s").get<double>();
   for (const Json& event : report.at("events")) r.events.push_back(event);
@@ -166,9 +166,9 @@ bool RankTable::all_left() const {
   return std::all_of(rows_.begin(), rows_.end(), [](const RankRow& r) { return r.left; });
 }
 
-int64_t RankTable::updates() const {
+int64_t RankTable::made() const {
   int64_t most = 0;
-  for (const RankRow& r : rows_) most = std::max(most, r.updates);
+  for (const RankRow& r : rows_) most = std::max(most, r.made);
   return most;
 }
 

@@ -41,7 +41,7 @@ struct RankRow {
   std::string host;
   int64_t pid = 0;
   RankPhase phase = RankPhase::kInit;
-  int64_t step = 0, updates = 0;
+  int64_t step = 0, made = 0;  // the one being made, and the furthest that its process has made
   std::string node;
   Json events = Json::array();
   double heard = 0;   // when the last report came
@@ -77,7 +77,7 @@ class RankTable {
   int size() const { return static_cast<int>(rows_.size()); }
   const std::vector<RankRow>& rows() const { return rows_; }
   bool all_left() const;
-  int64_t updates() const;  // the most that any rank has made
+  int64_t made() const;  // the furthest step that any rank has made; 0: none
   bool has(int rank) const { return rank >= 0 && rank < size(); }
 
  private:
