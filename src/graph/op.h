@@ -27,6 +27,8 @@ struct DimsRule {
   unsigned linear_in = 0;       // bit i: linear in input i while the others stay as they are
   char with_batch = 0;          // a whole dim that may be cut where B is cut alike; 0: none
 };
+inline constexpr std::string_view kNormedDims =
+    "DEFH";  // norms run over the width, the heads or the MLP's width
 inline constexpr std::string_view kEveryDim = "ABCDEFGHIJKLMNOPQRSTUVWXYZ";
 
 using DescSpan = std::span<const TensorDesc>;

@@ -31,4 +31,11 @@ void expect_last(const Op& op, const Shape& shape, char name) {
     refuse(op, strf("the last dim of %s is not %c", to_string(shape).c_str(), name));
 }
 
+void expect_normed(const Op& op, const Shape& shape, const Shape& weight) {
+  if (shape.rank() == 0 ||
+      std::string_view("DEF").find(shape[shape.rank() - 1].name) == std::string_view::npos)
+    refuse(op, strf("the last dim of %s is none of D, E and F", to_string(shape).c_str()));
+  expect_suffix(op, shape, weight);
+}
+
 }  // namespace vitrail

@@ -12,5 +12,7 @@ void expect_suffix(const Op& op, const Shape& big, const Shape& small);
 void expect_dim(const Op& op, const Shape& shape, char name);
 // Requires that the last dim of `shape` has this name.
 void expect_last(const Op& op, const Shape& shape, char name);
+// Requires that the last dim of `shape` is one that norms run over and `weight` its last dims.
+void expect_normed(const Op& op, const Shape& shape, const Shape& weight);
 
 }  // namespace vitrail

@@ -10,8 +10,7 @@ namespace vitrail {
 
 std::vector<TensorDesc> LayernormOp::infer(DescSpan ins) const {
   expect_inputs(*this, ins, 3);
-  expect_last(*this, ins[0].shape, 'D');
-  for (size_t i : {1u, 2u}) expect_suffix(*this, ins[0].shape, ins[i].shape);
+  for (size_t i : {1u, 2u}) expect_normed(*this, ins[0].shape, ins[i].shape);
   return {result_ ? CastOp(*result_).infer(ins.first(1))[0] : ins[0]};
 }
 

@@ -1,4 +1,4 @@
-// Layernorm over D with weight and bias: inputs x [... D], weight [D], bias [D].
+// Layernorm with weight and bias: inputs x, and weight and bias of its last dims.
 #pragma once
 
 #include <optional>
@@ -16,7 +16,7 @@ class LayernormOp : public Op {
   std::string_view kind() const override { return kKind; }
   std::vector<TensorDesc> infer(DescSpan ins) const override;
   void grad(GradRecorder& recorder) const override;
-  DimsRule dims() const override { return {"D"}; }
+  DimsRule dims() const override { return {kNormedDims}; }
   int64_t reduction_length(DescSpan ins) const override { return ins[1].elems(); }
   double flops(DescSpan ins, DescSpan outs) const override;
   std::string attributes() const override;
@@ -41,7 +41,7 @@ class LayernormGradOp : public Op {
   static constexpr std::string_view kKind = "layernorm_grad";
   std::string_view kind() const override { return kKind; }
   std::vector<TensorDesc> infer(DescSpan ins) const override;
-  DimsRule dims() const override { return {"D"}; }
+  DimsRule dims() const override { return {kNormedDims}; }
   int64_t reduction_length(DescSpan ins) const override;
   double flops(DescSpan ins, DescSpan outs) const override;
   std::string attributes() const override;

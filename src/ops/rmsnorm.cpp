@@ -9,8 +9,7 @@ namespace vitrail {
 
 std::vector<TensorDesc> RmsnormOp::infer(DescSpan ins) const {
   expect_inputs(*this, ins, 2);
-  expect_last(*this, ins[0].shape, 'D');
-  expect_suffix(*this, ins[0].shape, ins[1].shape);
+  expect_normed(*this, ins[0].shape, ins[1].shape);
   return {ins[0]};
 }
 
@@ -19,12 +18,12 @@ double RmsnormOp::flops(DescSpan, DescSpan outs) const {
 }
 
 std::string RmsnormOp::attributes() const {
-  return strf("eps=%g", eps_);
+  return strf("eps=%g", eps_) + (simple_ ? " simple" : "");
 }
 
 void RmsnormOp::grad(GradRecorder& r) const {
-  const auto grads =
-      r.add_all(std::make_shared<RmsnormGradOp>(eps_, r.wants(1)), {r.in(0), r.in(1), r.dout()}, "dx");
+  const auto grads = r.add_all(std::make_shared<RmsnormGradOp>(eps_, r.wants(1), simple_),
+                               {r.in(0), r.in(1), r.dout()}, "dx");
   for (size_t i = 0; i < grads.size(); ++i)
     if (r.wants(i)) r.give(i, grads[i]);
 }
@@ -44,7 +43,7 @@ double RmsnormGradOp::flops(DescSpan ins, DescSpan) const {
 }
 
 std::string RmsnormGradOp::attributes() const {
-  return strf("eps=%g", eps_);
+  return strf("eps=%g", eps_) + (simple_ ? " simple" : "");
 }
 
 int64_t RmsnormGradOp::reduction_length(DescSpan ins) const {

@@ -6,6 +6,7 @@
 #include <cmath>
 
 #include "ops/max_tokens.h"
+#include "ops/qk_rmsnorm.h"
 #include "ops/rmsnorm.h"
 #include "run_op.h"
 
@@ -49,6 +50,22 @@ TEST(Activate, ValuesAreTorchs) {
       {ActKind::kSigmoid,
        {0.0009110511944006454, 0.18242552380635635, 0.43782349911420193, 0.5, 0.6224593312018546,
         0.9706877692486436, 0.9996646498695336}},
+      {ActKind::kSelu,
+       {-1.7564961617648047, -1.3658143533672527, -0.388890197478119, 0.0, 0.5253504936777402,
+        3.677453455744182, 8.405607898843844}},
+      {ActKind::kHardSigmoid, {0.0, 0.25, 0.4583333333333333, 0.5, 0.5833333333333334, 1.0, 1.0}},
+      {ActKind::kHardMish, {-0.0, -0.375, -0.21875, 0.0, 0.5, 3.5, 8.0}},
+      {ActKind::kIdentity, {-7, -1.5, -0.25, 0, 0.5, 3.5, 8}},
+      {ActKind::kLaplace,  // these are of transformers
+       {0.0, 2.55351295663786e-15, 0.00034584313679586476, 0.006094459617935588, 0.23142114841057387, 1.0,
+        1.0}},
+      {ActKind::kRelu2, {0.0, 0.0, 0.0, 0.0, 0.25, 12.25, 64.0}},
+      {ActKind::kSqrtSoftplus,
+       {0.03019050270820684, 0.4487909067514096, 0.7589067267318452, 0.8325546111576978, 0.9869533850086876,
+        1.8787630021566373, 2.828486416154919}},
+      {ActKind::kGelu10,
+       {-8.958667141456544e-12, -0.10021080190328704, -0.10032341857926907, 0.0, 0.34573123063700656,
+        3.4991857982233756, 7.999999999999995}},
   };
   const Values x = {-7, -1.5, -0.25, 0, 0.5, 3.5, 8};
   for (const auto& [act, wanted] : rows) {
@@ -64,6 +81,33 @@ TEST(Rmsnorm, DividesByTheRootOfTheMeanSquare) {
   const double inverse = 1 / std::sqrt(12.5 + 2.5);
   const Values wanted = {6 * inverse, -4 * inverse, 0, 0};
   for (size_t i = 0; i < wanted.size(); ++i) EXPECT_NEAR(found[i], wanted[i], 1e-15);
+}
+
+// timm's SimpleNorm(3, eps=0.5), which does not subtract the mean that its deviation is taken from.
+TEST(Rmsnorm, OfTheSimpleFormDividesByTheDeviation) {
+  const Values found =
+      run_reference(make_op<RmsnormOp>(0.5, true),
+                    {{{{'N', 2}, {'D', 3}}, {3, 4, -1, 0, 0, 0}}, {{{'D', 3}}, {2, -1, 0.5}}});
+  const Values wanted = {2.1908902300206643, -1.4605934866804429, -0.18257418583505536, 0, 0, 0};
+  for (size_t i = 0; i < wanted.size(); ++i) EXPECT_NEAR(found[i], wanted[i], 1e-15);
+}
+
+TEST(Rmsnorm, OfQueriesAndKeysLeavesValuesAsTheyAre) {
+  const Values found = run_reference(
+      make_op<QkRmsnormOp>(0.0), {{{{'B', 1}, {'N', 1}, {'T', 3}, {'H', 1}, {'E', 2}}, {3, 4, 6, 8, 7, -9}},
+                                  {{{'E', 2}}, {1, 2}},
+                                  {{{'E', 2}}, {-1, 10}}});
+  const double root = std::sqrt(12.5);
+  const Values wanted = {3 / root, 8 / root, -3 / root, 40 / root, 7, -9};
+  for (size_t i = 0; i < wanted.size(); ++i) EXPECT_NEAR(found[i], wanted[i], 1e-14);
+}
+
+TEST(Activate, IsAtMostTenWhereItIsClipped) {
+  EXPECT_EQ(run_reference(make_op<ActivateOp>(ActKind::kGelu10), {{{{'D', 2}}, {9.5, 12}}}),
+            (Values{9.5, 10}));
+  EXPECT_EQ(run_reference(make_op<ActivateGradOp>(ActKind::kGelu10),
+                          {{{{'D', 2}}, {9.5, 12}}, {{{'D', 2}}, {3, 3}}}),
+            (Values{3, 0}));
 }
 
 const Shape kTokens = {{'B', 2}, {'N', 3}, {'D', 2}};

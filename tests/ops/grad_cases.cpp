@@ -15,6 +15,7 @@
 #include "ops/patch_embed.h"
 #include "ops/pool_tokens.h"
 #include "ops/qk_norm.h"
+#include "ops/qk_rmsnorm.h"
 #include "ops/rmsnorm.h"
 #include "ops/scale.h"
 #include "ops/softmax.h"
@@ -125,6 +126,29 @@ std::vector<GradFamily> gemm_families() {
   };
 }
 
+std::vector<GradFamily> activation_families() {
+  return {
+      {"relu", [](int64_t n) { return unary(op<ActivateOp>(ActKind::kRelu), n); }},
+      {"relu6", [](int64_t n) { return unary(op<ActivateOp>(ActKind::kRelu6), n); }},
+      {"leaky_relu", [](int64_t n) { return unary(op<ActivateOp>(ActKind::kLeakyRelu), n); }},
+      {"elu", [](int64_t n) { return unary(op<ActivateOp>(ActKind::kElu), n); }},
+      {"silu", [](int64_t n) { return unary(op<ActivateOp>(ActKind::kSilu), n); }},
+      {"mish", [](int64_t n) { return unary(op<ActivateOp>(ActKind::kMish), n); }},
+      {"quick_gelu", [](int64_t n) { return unary(op<ActivateOp>(ActKind::kQuickGelu), n); }},
+      {"hard_swish", [](int64_t n) { return unary(op<ActivateOp>(ActKind::kHardSwish), n); }},
+      {"activate_tanh", [](int64_t n) { return unary(op<ActivateOp>(ActKind::kTanh), n); }},
+      {"sigmoid", [](int64_t n) { return unary(op<ActivateOp>(ActKind::kSigmoid), n); }},
+      {"selu", [](int64_t n) { return unary(op<ActivateOp>(ActKind::kSelu), n); }},
+      {"hard_sigmoid", [](int64_t n) { return unary(op<ActivateOp>(ActKind::kHardSigmoid), n); }},
+      {"hard_mish", [](int64_t n) { return unary(op<ActivateOp>(ActKind::kHardMish), n); }},
+      {"identity", [](int64_t n) { return unary(op<ActivateOp>(ActKind::kIdentity), n); }},
+      {"laplace", [](int64_t n) { return unary(op<ActivateOp>(ActKind::kLaplace), n); }},
+      {"relu2", [](int64_t n) { return unary(op<ActivateOp>(ActKind::kRelu2), n); }},
+      {"sqrt_softplus", [](int64_t n) { return unary(op<ActivateOp>(ActKind::kSqrtSoftplus), n); }},
+      {"gelu_10", [](int64_t n) { return unary(op<ActivateOp>(ActKind::kGelu10), n); }},
+  };
+}
+
 std::vector<GradFamily> row_families() {
   return {
       {"bias",
@@ -148,16 +172,6 @@ std::vector<GradFamily> row_families() {
       {"tanh", [](int64_t n) { return unary(op<TanhOp>(), n); }},
       {"gelu_erf", [](int64_t n) { return unary(op<GeluOp>(false), n); }},
       {"gelu_tanh", [](int64_t n) { return unary(op<GeluOp>(true), n); }},
-      {"relu", [](int64_t n) { return unary(op<ActivateOp>(ActKind::kRelu), n); }},
-      {"relu6", [](int64_t n) { return unary(op<ActivateOp>(ActKind::kRelu6), n); }},
-      {"leaky_relu", [](int64_t n) { return unary(op<ActivateOp>(ActKind::kLeakyRelu), n); }},
-      {"elu", [](int64_t n) { return unary(op<ActivateOp>(ActKind::kElu), n); }},
-      {"silu", [](int64_t n) { return unary(op<ActivateOp>(ActKind::kSilu), n); }},
-      {"mish", [](int64_t n) { return unary(op<ActivateOp>(ActKind::kMish), n); }},
-      {"quick_gelu", [](int64_t n) { return unary(op<ActivateOp>(ActKind::kQuickGelu), n); }},
-      {"hard_swish", [](int64_t n) { return unary(op<ActivateOp>(ActKind::kHardSwish), n); }},
-      {"activate_tanh", [](int64_t n) { return unary(op<ActivateOp>(ActKind::kTanh), n); }},
-      {"sigmoid", [](int64_t n) { return unary(op<ActivateOp>(ActKind::kSigmoid), n); }},
       {"scale",
        [](int64_t n) -> OpCase {
          return {"", op<ScaleOp>(), {stream(n), {width(n)}}, {true, true}};
@@ -178,6 +192,19 @@ std::vector<GradFamily> row_families() {
        [](int64_t n) -> OpCase {
          const Dim d = some('D', n, 3, 13);
          return {"", op<RmsnormOp>(n % 2 ? 1e-6 : 0.1), {{batch(n), tokens(n), d}, {d}}, {true, true}};
+       }},
+      {"simplenorm",
+       [](int64_t n) -> OpCase {
+         const Dim d = some('D', n, 3, 13);
+         return {"", op<RmsnormOp>(n % 2 ? 1e-6 : 0.1, true), {{batch(n), tokens(n), d}, {d}}, {true, true}};
+       }},
+      {"qk_rmsnorm",
+       [](int64_t n) -> OpCase {
+         const Dim e = some('E', n, 3, 7);
+         return {"",
+                 op<QkRmsnormOp>(n % 2 ? 1e-6 : 0.1, n % 3 == 0),
+                 {{batch(n), tokens(n), {'T', 3}, heads(n), e}, {e}, {e}},
+                 {true, true, true}};
        }},
       {"qk_norm",
        [](int64_t n) -> OpCase {
@@ -210,7 +237,7 @@ std::vector<GradFamily> token_and_loss_families() {
 const std::vector<GradFamily>& grad_families() {
   static const std::vector<GradFamily> families = [] {
     std::vector<GradFamily> all;
-    for (auto part : {gemm_families, row_families, token_and_loss_families})
+    for (auto part : {gemm_families, activation_families, row_families, token_and_loss_families})
       for (const GradFamily& family : part()) all.push_back(family);
     return all;
   }();

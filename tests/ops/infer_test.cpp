@@ -19,6 +19,7 @@
 #include "ops/persistent.h"
 #include "ops/pool_tokens.h"
 #include "ops/qk_norm.h"
+#include "ops/qk_rmsnorm.h"
 #include "ops/rmsnorm.h"
 #include "ops/scale.h"
 #include "ops/sincos_positions.h"
@@ -188,6 +189,10 @@ TEST(Infer, RefusesWhatDoesNotFit) {
       {std::make_shared<MaxTokensGradOp>(1), {{kB, kN, kD}, {kB, {'D', 9}}}},
       {std::make_shared<RmsnormOp>(1e-6), {{kB, kN, kD}, {{'D', 9}}}},
       {std::make_shared<RmsnormGradOp>(1e-6, true), {{kB, kN, kD}, {kD}, {kB, kN, {'D', 9}}}},
+      {std::make_shared<QkRmsnormOp>(1e-6), {{kB, kN, kT2, kH, kE}, {kE}, {kE}}},
+      {std::make_shared<QkRmsnormOp>(1e-6), {{kB, kN, kT3, kH, kE}, {kE}, {kD}}},
+      {std::make_shared<QkRmsnormGradOp>(1e-6, true),
+       {{kB, kN, kT3, kH, kE}, {kE}, {kE}, {kB, kN, kT2, kH, kE}}},
       {std::make_shared<ActivateGradOp>(ActKind::kRelu), {{kB, kN, kD}, {kB, kN, {'D', 9}}}},
       {std::make_shared<DropTokensOp>(5), {{kB, kN, kD}}},
       {std::make_shared<SincosPositionsOp>(2, 2, 6, DType::kF32), {}},

@@ -261,6 +261,7 @@ std::vector<OpCase> new_op_cases() {
   add_fused_cases(cases);
   add_image_cases(cases);
   add_flat_cases(cases);
+  add_norm_cases(cases);
   add_long_cases(cases);
   return cases;
 }

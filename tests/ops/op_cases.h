@@ -53,6 +53,10 @@ std::vector<OpCaseRef> op_case_refs();
 // The case of this name, made anew: it shares no op with the others.
 OpCase case_again(const std::string& name);
 
+// Returns whether a case is one that CPUs alone run: activations and norms that no GPU has been seen to
+// compute.
+bool on_cpus_alone(const OpCase& c);
+
 // The lists that op_cases() joins.
 void add_forward_cases(std::vector<OpCase>& cases);
 void add_gradient_cases(std::vector<OpCase>& cases);
@@ -62,6 +66,7 @@ void add_update_cases(std::vector<OpCase>& cases);
 void add_fused_cases(std::vector<OpCase>& cases);
 void add_image_cases(std::vector<OpCase>& cases);
 void add_flat_cases(std::vector<OpCase>& cases);
+void add_norm_cases(std::vector<OpCase>& cases);
 
 template <typename T, typename... Args>
 OpPtr make_op(Args... args) {

@@ -21,6 +21,7 @@
 #include "ops/persistent.h"
 #include "ops/pool_tokens.h"
 #include "ops/qk_norm.h"
+#include "ops/qk_rmsnorm.h"
 #include "ops/residual_rows.h"
 #include "ops/rmsnorm.h"
 #include "ops/scale.h"
@@ -91,6 +92,10 @@ TEST(OpFacts, AttributesSayWhatChangesTheResult) {
       {op<LayernormGradOp>(1e-5, true, true, true, DType::kF16), "eps=1e-05 residual sums and f16"},
       {op<RmsnormOp>(0.25), "eps=0.25"},
       {op<RmsnormGradOp>(0.25, true), "eps=0.25"},
+      {op<RmsnormOp>(0.25, true), "eps=0.25 simple"},
+      {op<RmsnormGradOp>(0.25, true, true), "eps=0.25 simple"},
+      {op<QkRmsnormOp>(0.25, true), "eps=0.25 simple"},
+      {op<QkRmsnormGradOp>(0.25, true), "eps=0.25"},
       {op<QkNormOp>(0.25), "eps=0.25"},
       {op<QkNormGradOp>(0.25, true), "eps=0.25"},
       {op<ResidualRowsOp>(ResidualRowsOp::Form{}), ""},
@@ -168,6 +173,8 @@ TEST(OpFacts, WorkAndTheLongestSum) {
       {op<LayernormOp>(0.5), {kRows, kRow, kRow}, 8 * 80, 8},
       {op<RmsnormOp>(0.5), {kRows, kRow}, 4 * 80, 8},
       {op<RmsnormGradOp>(0.5, true), {kRows, kRow, kRows}, 10 * 80, 10},
+      {op<QkRmsnormOp>(0.5), {kPacked, {kHead}, {kHead}}, 8.0 / 3 * 240, 0},
+      {op<QkRmsnormGradOp>(0.5, true), {kPacked, {kHead}, {kHead}, kPacked}, 20.0 / 3 * 240, 60},
       {op<QkNormOp>(0.5), {kPacked, {kHead}, {kHead}, {kHead}, {kHead}}, 16.0 / 3 * 240, 0},
       {op<QkNormGradOp>(0.5, true), {kPacked, {kHead}, {kHead}, kPacked}, 32.0 / 3 * 240, 60},
       {op<ResidualRowsOp>(ResidualRowsOp::Form{}), {kRows, kRows}, 80, 1},

@@ -95,6 +95,12 @@ Bound<RmsCall> rms_call(const NodeView& node, double eps) {
   return call.bind(call->x, input(node, 0)).bind(call->weight, input(node, 1));
 }
 
+template <typename NormOp>
+std::string declines_simple(const NodeView& node, const DeviceInfo& device) {
+  if (op_of<NormOp>(node).simple()) return "the simple norm runs on CPUs alone";
+  return declines_unless_plain(node, device);
+}
+
 Prepared prepare_rmsnorm(const NodeView& node, const DeviceInfo&) {
   Bound<RmsCall> call = rms_call(node, op_of<RmsnormOp>(node).eps());
   return prepared(&NormsApi::rms, call.bind(call->y, output(node)));
@@ -132,8 +138,8 @@ std::vector<OpKernels> norm_kernels() {
       row<LayernormGradOp>({cuda_kernel("norm_grad", prepare_layernorm_grad)}),
       row<QkNormOp>({cuda_kernel("norm", prepare_qk_norm)}),
       row<QkNormGradOp>({cuda_kernel("norm_grad", prepare_qk_norm_grad)}),
-      row<RmsnormOp>({cuda_kernel("rms", prepare_rmsnorm)}),
-      row<RmsnormGradOp>({cuda_kernel("rms_grad", prepare_rmsnorm_grad)}),
+      row<RmsnormOp>({cuda_kernel("rms", prepare_rmsnorm, declines_simple<RmsnormOp>)}),
+      row<RmsnormGradOp>({cuda_kernel("rms_grad", prepare_rmsnorm_grad, declines_simple<RmsnormGradOp>)}),
       row<SoftmaxOp>({cuda_kernel("rows", prepare_softmax)}),
       row<SoftmaxGradOp>({cuda_kernel("rows", prepare_softmax_grad)}),
   };

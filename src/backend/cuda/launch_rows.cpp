@@ -52,6 +52,14 @@ Prepared prepare_activate(const NodeView& node, const DeviceInfo&) {
   return prepared_map(kKind, call);
 }
 
+// Declines the activations that no GPU has been seen to compute.
+template <typename ActOp>
+std::string declines_rare(const NodeView& node, const DeviceInfo& device) {
+  const ActKind act = op_of<ActOp>(node).act();
+  if (act > ActKind::kSigmoid) return std::string(enum_name(act)) + " runs on CPUs alone";
+  return declines_unless_plain(node, device);
+}
+
 Prepared prepare_multiply(const NodeView& node, const DeviceInfo&) {
   Bound<MapCall> call = map_call(node);
   call->factor = static_cast<float>(op_of<MultiplyOp>(node).factor());
@@ -200,8 +208,10 @@ std::vector<OpKernels> row_kernels() {
       row<GeluGradOp>({cuda_kernel("map", prepare_gelu_grad)}),
       row<GeluSlopeOp>({cuda_kernel("map twice", prepare_gelu_slope)}),
       row<GeluSlopeGradOp>({cuda_kernel("map", prepare_gelu_grad)}),
-      row<ActivateOp>({cuda_kernel("map", prepare_activate<ActivateOp, MapKind::kActivate>)}),
-      row<ActivateGradOp>({cuda_kernel("map", prepare_activate<ActivateGradOp, MapKind::kActivateGrad>)}),
+      row<ActivateOp>(
+          {cuda_kernel("map", prepare_activate<ActivateOp, MapKind::kActivate>, declines_rare<ActivateOp>)}),
+      row<ActivateGradOp>({cuda_kernel("map", prepare_activate<ActivateGradOp, MapKind::kActivateGrad>,
+                                       declines_rare<ActivateGradOp>)}),
       map_row<TanhOp, MapKind::kTanh>(),
       map_row<TanhGradOp, MapKind::kTanhGrad>(),
       map_row<BiasOp, MapKind::kAdd>(),

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <numbers>
 
 #include "backend/ref/loops.h"
 
@@ -30,7 +31,29 @@ double mish_slope(double x) {
   return t + x * (1.0 - t * t) * sigmoid(x);
 }
 
+double hard_mish_slope(double x) {
+  return x < -2 ? 0 : x <= 0 ? x + 1 : 1;
+}
+// The share of a normal distribution below x, and its density.
+double below(double x) {
+  return 0.5 * std::erfc(-x * std::numbers::sqrt2 / 2);
+}
+double density(double x) {
+  return std::exp(-0.5 * x * x) * std::numbers::inv_sqrtpi * std::numbers::sqrt2 / 2;
+}
+// The root of the softplus has half the slope that its logarithm has, times itself.
+double sqrt_softplus_slope(double x) {
+  const double root = std::sqrt(softplus(x));
+  return root > 0 ? 0.5 * sigmoid(x) / root : 0;
+}
+
 constexpr double kQuick = 1.702, kLeak = 0.01;
+constexpr double kSeluScale = 1.0507009873554804934, kSeluAlpha = 1.6732632423543772848;
+constexpr double kLaplaceMean = 0.707107, kLaplaceDeviation = 0.282095;  // as transformers writes them
+
+double laplace(double x) {
+  return (x - kLaplaceMean) / kLaplaceDeviation;
+}
 
 double value(ActKind act, double x) {
   switch (act) {
@@ -56,6 +79,22 @@ double value(ActKind act, double x) {
       return std::tanh(x);
     case ActKind::kSigmoid:
       return sigmoid(x);
+    case ActKind::kSelu:
+      return kSeluScale * (x > 0 ? x : kSeluAlpha * std::expm1(x));
+    case ActKind::kHardSigmoid:
+      return std::clamp(x + 3, 0.0, 6.0) / 6;
+    case ActKind::kHardMish:
+      return 0.5 * x * std::clamp(x + 2, 0.0, 2.0);
+    case ActKind::kIdentity:
+      return x;
+    case ActKind::kLaplace:
+      return below(laplace(x));
+    case ActKind::kRelu2:
+      return x > 0 ? x * x : 0;
+    case ActKind::kSqrtSoftplus:
+      return std::sqrt(softplus(x));
+    case ActKind::kGelu10:
+      return std::min(x * below(x), 10.0);
   }
   throw Error(ErrorKind::kInternal, "no such activation");
 }
@@ -84,6 +123,22 @@ double slope(ActKind act, double x) {
       return 1.0 - std::tanh(x) * std::tanh(x);
     case ActKind::kSigmoid:
       return sigmoid(x) * (1.0 - sigmoid(x));
+    case ActKind::kSelu:
+      return kSeluScale * (x > 0 ? 1 : kSeluAlpha * std::exp(x));
+    case ActKind::kHardSigmoid:
+      return x > -3 && x < 3 ? 1.0 / 6 : 0;
+    case ActKind::kHardMish:
+      return hard_mish_slope(x);
+    case ActKind::kIdentity:
+      return 1;
+    case ActKind::kLaplace:
+      return density(laplace(x)) / kLaplaceDeviation;
+    case ActKind::kRelu2:
+      return x > 0 ? 2 * x : 0;
+    case ActKind::kSqrtSoftplus:
+      return sqrt_softplus_slope(x);
+    case ActKind::kGelu10:
+      return x * below(x) < 10 ? below(x) + x * density(x) : 0;
   }
   throw Error(ErrorKind::kInternal, "no such activation");
 }
