@@ -39,7 +39,10 @@ def config_of(model):
         "pos_for_prefix": rows > 0, "qkv_bias": block.attn.qkv.bias is not None,
         "qk_norm": not isinstance(block.attn.q_norm, torch.nn.Identity),
         "layer_scale": not isinstance(block.ls1, torch.nn.Identity), "norm_eps": block.norm1.eps,
-        "gelu": {"GELU": "erf", "GELUTanh": "tanh", "QuickGELU": "quick"}.get(type(block.mlp.act).__name__, "other"),
+        "pre_norm": not isinstance(model.norm_pre, torch.nn.Identity),
+        "gelu": {"GELU": "erf", "GELUTanh": "tanh", "QuickGELU": "erf"}.get(type(block.mlp.act).__name__, "other"),
+        "activation": {"GELU": "gelu", "GELUTanh": "gelu", "QuickGELU": "quick_gelu"}.get(
+            type(block.mlp.act).__name__, "other"),
     }
 
 

@@ -88,6 +88,12 @@ std::vector<double> json_numbers(const Json& value, const std::string& origin, c
   return numbers;
 }
 
+std::vector<double> json_channels(const Json& value, const std::string& origin, const std::string& key,
+                                  size_t channels) {
+  if (value.is_number()) return std::vector<double>(channels, json_number(value, origin, key));
+  return json_numbers(value, origin, key);
+}
+
 const Json* json_find(const Json& object, const char* key) {
   if (!object.is_object()) return nullptr;
   const auto at = object.find(key);

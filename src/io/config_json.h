@@ -26,6 +26,9 @@ bool json_bool(const Json& value, const std::string& origin, const std::string& 
 std::string json_label(const Json& value, const std::string& origin, const std::string& key);
 std::string json_string(const Json& value, const std::string& origin, const std::string& key);
 std::vector<double> json_numbers(const Json& value, const std::string& origin, const std::string& key);
+// Reads a list of numbers, one a channel, or a number that stands for every channel.
+std::vector<double> json_channels(const Json& value, const std::string& origin, const std::string& key,
+                                  size_t channels);
 
 // Returns the value under `key`, or null when the key is absent or null.
 const Json* json_find(const Json& object, const char* key);

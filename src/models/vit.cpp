@@ -3,6 +3,7 @@
 #include <map>
 
 #include "base/rng.h"
+#include "models/norm_nodes.h"
 #include "ops/activate.h"
 #include "ops/attention.h"
 #include "ops/bias.h"
@@ -10,13 +11,10 @@
 #include "ops/dropout.h"
 #include "ops/elementwise.h"
 #include "ops/gelu.h"
-#include "ops/layernorm.h"
 #include "ops/linear.h"
 #include "ops/max_tokens.h"
 #include "ops/patch_embed.h"
 #include "ops/pool_tokens.h"
-#include "ops/qk_norm.h"
-#include "ops/rmsnorm.h"
 #include "ops/scale.h"
 #include "ops/sincos_positions.h"
 #include "ops/softmax.h"
@@ -87,10 +85,12 @@ class VitRecorder {
 
   // `where` is the caller's line, which a report should name.
   ValueId norm(ValueId x, const std::string& name, Step step, SourceLine where = SourceLine::here()) {
-    if (c_.norm == NormKind::kRms)
-      return b_.add<RmsnormOp>({x, param(name + ".weight")}, {name, step, where}, c_.norm_eps);
-    return b_.add<LayernormOp>({x, param(name + ".weight"), param(name + ".bias")}, {name, step, where},
-                               c_.norm_eps);
+    return add_norm(b_, c_, norm_inputs(x, {name}), {name, step, where});
+  }
+  std::vector<ValueId> norm_inputs(ValueId x, const std::vector<std::string>& norms) {
+    std::vector<ValueId> ins = {x};
+    for (const std::string& name : norm_parameters(c_, norms)) ins.push_back(param(name));
+    return ins;
   }
 
   ValueId linear(ValueId x, const std::string& name, Step step = Step::kNone, bool bias = true,
@@ -182,21 +182,17 @@ class VitRecorder {
 
   static std::string block_name(int64_t block) { return "blocks." + std::to_string(block); }
 
-  bool wants_attention(int64_t block) const {
-    return options_.attention && (options_.attention_block < 0 || options_.attention_block == block);
-  }
-
   ValueId attend(ValueId x, int64_t block, QueryScope queries) {
     const Builder::Scope scope(b_, "attn", ModelPart::kAttention), rest(b_, Step::kAttention);
     ValueId qkv = linear(x, "qkv", Step::kQkv, c_.qkv_bias);
     if (c_.qk_norm)
-      qkv = b_.add<QkNormOp>(
-          {qkv, param("q_norm.weight"), param("q_norm.bias"), param("k_norm.weight"), param("k_norm.bias")},
-          {"qk_norm", Step::kQkv}, c_.norm_eps);
-    if (wants_attention(block))
+      qkv = add_qk_norm(b_, c_, norm_inputs(qkv, {"q_norm", "k_norm"}), {"qk_norm", Step::kQkv});
+    if (options_.attention && (options_.attention_block < 0 || options_.attention_block == block))
       b_.output(block_name(block) + ".attention", b_.add<AttentionProbsOp>({qkv}, "probs"));
     const ValueId heads = b_.add<AttentionOp>({qkv}, {"softmax", Step::kScores}, queries);
-    return dropout(linear(heads, "proj", Step::kProjection), "drop");
+    return dropout(
+        linear(c_.attn_norm ? norm(heads, "norm", Step::kAttention) : heads, "proj", Step::kProjection),
+        "drop");
   }
 
   ValueId activate(ValueId x, ActKind act, bool tanh_gelu, Step step = Step::kNone) {
@@ -211,9 +207,10 @@ class VitRecorder {
     const auto step = [&](Step own) { return b_.in_block() ? own : Step::kNone; };
     const Builder::Scope scope(b_, "mlp", ModelPart::kMlp), rest(b_, step(Step::kMlp));
     const Step act = c_.activation == ActKind::kGelu ? Step::kGelu : Step::kMlp;
-    const ValueId hidden =
-        activate(linear(x, "fc1", step(Step::kFc1)), c_.activation, c_.gelu == GeluKind::kTanh, step(act));
-    return dropout(linear(dropout(hidden, "drop1"), "fc2", step(Step::kFc2)), "drop2");
+    x = activate(linear(x, "fc1", step(Step::kFc1)), c_.activation, c_.gelu == GeluKind::kTanh, step(act));
+    x = dropout(x, "drop1");
+    if (c_.mlp_norm && b_.in_block()) x = norm(x, "norm", Step::kMlp);
+    return dropout(linear(x, "fc2", step(Step::kFc2)), "drop2");
   }
 
   // Multihead attention pooling: a learned query attends to all patches, then an MLP with a residual.

@@ -97,8 +97,6 @@ void validate(const VitConfig& c) {
              "a distilled model needs the class token and pool cls");
   VT_REQUIRE(!c.distilled || (!c.pre_logits && c.norm_place == NormPlace::kBeforePool), ErrorKind::kConfig,
              "a distilled model has no pre_logits, and its norm stands before pooling");
-  VT_REQUIRE(!c.qk_norm || c.norm == NormKind::kLayer, ErrorKind::kConfig,
-             "qk_norm is a layernorm: it does not go with model.norm rms");
   check_sincos(c);
 }
 

@@ -15,8 +15,8 @@ namespace vitrail {
 enum class Pool { kCls, kMean, kMap, kMax, kMeanMax };
 enum class GeluKind { kErf, kTanh };
 enum class PosKind { kLearned, kSinCos2d, kNone };
-// LayerNorm, or RMSNorm, which has no bias.
-enum class NormKind { kLayer, kRms };
+// LayerNorm, or one without a bias: RMSNorm, and timm's SimpleNorm, which divides by the deviation.
+enum class NormKind { kLayer, kRms, kSimple };
 // The five published rules for resizing a position table (no two are equal).
 enum class PosResize { kTimm, kHf, kTorchvision, kJax, kFlexivit };
 // The position of the last norm: on all tokens before pooling, on the pooled vector (timm's fc_norm), or
@@ -37,7 +37,7 @@ struct EnumNames<PosKind> {
 };
 template <>
 struct EnumNames<NormKind> {
-  static constexpr const char* names[] = {"layer", "rms"};
+  static constexpr const char* names[] = {"layer", "rms", "simple"};
 };
 template <>
 struct EnumNames<PosResize> {
@@ -70,7 +70,9 @@ struct VitConfig {
   bool pos_for_prefix = true;  // the position table has rows for the tokens before the patches too
   PosKind pos = PosKind::kLearned;
   bool qkv_bias = true;
-  bool qk_norm = false;  // layernorm over each head of q and k
+  bool qk_norm = false;    // a norm over each head of q and k
+  bool attn_norm = false;  // a norm of what attention gathered, before its projection
+  bool mlp_norm = false;   // a norm within the MLP, after the activation
   bool layer_scale = false;
   bool pre_norm = false;       // a norm on all tokens before the blocks; the patch embedding then has no bias
   bool pre_logits = false;     // linear and activation before the head
@@ -130,16 +132,19 @@ void visit_fields(Config& c, Visitor&& v) {
   v("pos_for_prefix", c.pos_for_prefix, "the position table has rows for the tokens before the patches too");
   v("pos", c.pos, "learned, sincos2d or none");
   v("qkv_bias", c.qkv_bias, "q, k and v have biases");
-  v("qk_norm", c.qk_norm, "layernorm on q and k per head");
+  v("qk_norm", c.qk_norm, "a norm on q and k per head");
+  v("attn_norm", c.attn_norm, "a norm before the projection of attention");
+  v("mlp_norm", c.mlp_norm, "a norm after the activation of the MLP");
   v("layer_scale", c.layer_scale, "a learned scale on each branch");
   v("pre_norm", c.pre_norm, "a norm before the blocks");
   v("pre_logits", c.pre_logits, "linear and activation before the head");
   v("representation", c.representation, "outputs of pre_logits; 0 is as many as the width");
   v("pre_logits_act", c.pre_logits_act, "the activation of pre_logits");
   v("norm_eps", c.norm_eps, "layernorm epsilon");
-  v("norm", c.norm, "layer or rms");
+  v("norm", c.norm, "layer, rms or simple");
   v("activation", c.activation,
-    "gelu, relu, relu6, leaky_relu, elu, silu, mish, quick_gelu, hard_swish, tanh or sigmoid");
+    "gelu, relu, relu6, leaky_relu, elu, silu, mish, quick_gelu, hard_swish, tanh, sigmoid, selu, "
+    "hard_sigmoid, hard_mish, identity, laplace, relu2, sqrt_softplus or gelu_10");
   v("gelu", c.gelu, "erf or tanh: the form of the gelu");
   v("pos_resize", c.pos_resize, "timm, hf, torchvision, jax or flexivit: how positions are resized");
 }

@@ -15,11 +15,11 @@ class List {
   void add(const std::string& name, Shape shape, Part part, Role role, size_t output_rank = 1) {
     specs.push_back({name, std::move(shape), part, role, output_rank, block_, pools_});
   }
-  void norm(const std::string& name, Dim dim, bool bias) {
-    add(name + ".weight", {dim}, Part::kNorm, Role::kGain);
-    if (bias) add(name + ".bias", {dim}, Part::kNorm, Role::kBias);
+  void norm(const std::string& name, const Shape& dims) {
+    add(name + ".weight", dims, Part::kNorm, Role::kGain);
+    if (c_.norm == NormKind::kLayer) add(name + ".bias", dims, Part::kNorm, Role::kBias);
   }
-  void norm(const std::string& name) { norm(name, d_, c_.norm == NormKind::kLayer); }
+  void norm(const std::string& name) { norm(name, {d_}); }
   // A linear from `inputs` to `outputs`.
   void linear(const std::string& name, const std::vector<Dim>& outputs, const std::vector<Dim>& inputs,
               Part part, bool bias = true) {
@@ -54,13 +54,15 @@ class List {
     norm(at + "norm1");
     linear(at + "attn.qkv", {t, h, e}, {d_}, Part::kAttention, c_.qkv_bias);
     if (c_.qk_norm) {
-      norm(at + "attn.q_norm", e, true);
-      norm(at + "attn.k_norm", e, true);
+      norm(at + "attn.q_norm", {e});
+      norm(at + "attn.k_norm", {e});
     }
+    if (c_.attn_norm) norm(at + "attn.norm", {h, e});
     linear(at + "attn.proj", {d_}, {h, e}, Part::kAttention);
     if (c_.layer_scale) add(at + "ls1.gamma", {d_}, Part::kLayerScale, Role::kGain);
     norm(at + "norm2");
     mlp(at);
+    if (c_.mlp_norm) norm(at + "mlp.norm", {{'F', c_.mlp}});
     if (c_.layer_scale) add(at + "ls2.gamma", {d_}, Part::kLayerScale, Role::kGain);
     block_ = -1;
   }

@@ -223,7 +223,7 @@ TEST_F(CardImages, ABaseModelsPoolerHasAKnownActivation) {
   write_hf(card);
   edit("m/config.json", [](Json& config) { config["pooler_act"] = "tanh"; });
   EXPECT_EQ(refusal(at("m")), "");
-  edit("m/config.json", [](Json& config) { config["pooler_act"] = "relu2"; });
+  edit("m/config.json", [](Json& config) { config["pooler_act"] = "prelu"; });
   EXPECT_SAYS(refusal(at("m")), "pooler_act");
 }
 

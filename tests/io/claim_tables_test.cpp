@@ -112,6 +112,18 @@ TEST(ClaimTables, NamesOfActivations) {
       {"hard_swish", "hard_swish erf", nullptr},
       {"tanh", "tanh erf", "tanh erf"},
       {"sigmoid", "sigmoid erf", "sigmoid erf"},
+      {"celu", "elu erf", nullptr},
+      {"selu", "selu erf", nullptr},
+      {"SELU", "selu erf", nullptr},
+      {"hard_sigmoid", "hard_sigmoid erf", nullptr},
+      {"hardsigmoid", "hard_sigmoid erf", nullptr},
+      {"hard_mish", "hard_mish erf", nullptr},
+      {"identity", "identity erf", nullptr},
+      {"linear", nullptr, "identity erf"},
+      {"laplace", nullptr, "laplace erf"},
+      {"relu2", nullptr, "relu2 erf"},
+      {"sqrtsoftplus", nullptr, "sqrt_softplus erf"},
+      {"gelu_10", nullptr, "gelu_10 erf"},
   };
   const auto claimed = [](const char* name, Dialect dialect) -> std::string {
     StatedConfig stated{.origin = "there"};
@@ -206,20 +218,6 @@ TEST(ClaimTables, WhatTransformersDoesBeyondThatIsRefused) {
   const std::pair<const char*, const char*> rows[] = {
       {R"({"do_pad": true})", "data: preprocessor_config.json: do_pad is true, which is not understood"},
       {R"({"do_pad": false})", ""},
-      {R"({"image_processor_type": "Own", "crop_pct": 0.9})",
-       "data: preprocessor_config.json: crop_pct is 0.9"},
-      {R"({"image_processor_type": "Own", "rescale_offset": true})", "rescale_offset is true"},
-      {R"({"image_processor_type": "Own", "do_flip_channel_order": true})", "do_flip_channel_order is true"},
-      {R"({"image_processor_type": "Own", "size_divisor": 32})", "size_divisor is 32"},
-      {R"({"image_processor_type": "Own", "do_color_quantize": true})", "do_color_quantize is true"},
-      {R"({"image_processor_type": "Own", "do_color_quantize": false})", "without size neither"},
-      {R"({"image_processor_type": "Own", "size": 224})", "without resample neither"},
-      {R"({"image_processor_type": "Own", "size": 224, "resample": 2})", "without do_center_crop neither"},
-      {R"({"image_processor_type": "Own", "size": 224, "resample": 2, "do_center_crop": false})",
-       "without image_mean neither"},
-      {R"({"image_processor_type": "Own", "size": 224, "resample": 2, "do_center_crop": false,
-           "image_mean": [0, 0, 0]})",
-       "without image_std neither"},
       {R"({"size": {"longest_edge": 224, "shortest_edge": 224}})",
        "config: preprocessor_config.json: size is"},
       {R"({"size": {"height": 224}})", "expected height and width"},
@@ -238,9 +236,7 @@ TEST(ClaimTables, WhatTransformersDoesBeyondThatIsRefused) {
               hf(R"({"image_size": [224, 448]})", R"({"size": {"shortest_edge": 224}})");
             }).find("and not cropped, the model takes 224 x 448"),
             std::string::npos);
-  const StatedConfig own = hf("{}", R"({"image_processor_type": "Own", "size": 224, "resample": 2,
-      "do_center_crop": false, "image_mean": [0, 0, 0], "image_std": [1, 1, 1], "do_resize": false})");
-  EXPECT_EQ(own.images_warning, "\"Own\" is not known; done as its config says");
+  const StatedConfig own = hf("{}", R"({"size": 224, "do_resize": false})");
   EXPECT_EQ(own.images_origin, "preprocessor_config.json");
   EXPECT_EQ(own.notes, std::vector<std::string>{
                            "preprocessor_config.json says not to resize; images are resized all the same"});

@@ -34,6 +34,11 @@ constexpr Variant kVariants[] = {
     {"max", [](VitConfig& c) { c.pool = Pool::kMax; }},
     {"mean_max", [](VitConfig& c) { c.class_token = false, c.pool = Pool::kMeanMax; }},
     {"rms", [](VitConfig& c) { c.norm = NormKind::kRms; }},
+    {"simple_norms", [](VitConfig& c) { c.norm = NormKind::kSimple, c.qk_norm = true; }},
+    {"inner_norms", [](VitConfig& c) { c.attn_norm = c.mlp_norm = true; }},
+    {"inner_rms", [](VitConfig& c) { c.norm = NormKind::kRms, c.attn_norm = c.mlp_norm = c.qk_norm = true; }},
+    {"selu", [](VitConfig& c) { c.activation = ActKind::kSelu; }},
+    {"relu2", [](VitConfig& c) { c.activation = ActKind::kRelu2; }},
     {"no_last_norm", [](VitConfig& c) { c.norm_place = NormPlace::kNone; }},
     {"no_positions", [](VitConfig& c) { c.pos = PosKind::kNone; }},
     {"pre_norm", [](VitConfig& c) { c.pre_norm = true; }},
@@ -82,7 +87,7 @@ TEST_F(DialectRoundTrip, EveryModelComesBackFromEveryDialectThatHoldsIt) {
       expect_rule_weights(*model);
       ++written;
     }
-  EXPECT_EQ(written, 25 + 11 + 6 + 13);  // timm, hf, torchvision, google
+  EXPECT_EQ(written, 29 + 12 + 6 + 13);  // timm, hf, torchvision, google
 }
 
 TEST_F(DialectRoundTrip, HalfPrecisionIsWithinItsRounding) {

@@ -59,6 +59,12 @@ TEST(TimmClaims, EveryArgumentSetsItsOwnField) {
       {"norm_layer", "rmsnorm", "norm", "rms"},
       {"norm_layer", "rmsnormfp32", "norm", "rms"},
       {"norm_layer", "", "norm", "layer"},
+      {"norm_layer", "RMS_Norm", "norm", "rms"},
+      {"norm_layer", "LayerNorm", "norm", "layer"},
+      {"norm_layer", "simplenorm", "norm", "simple"},
+      {"scale_attn_norm", true, "attn_norm", true},
+      {"scale_mlp_norm", true, "mlp_norm", true},
+      {"act_layer", "GELU_Tanh", "gelu", "tanh"},
       {"act_layer", "relu", "activation", "relu"},
       {"act_layer", "", "activation", "gelu"},
       {"mlp_ratio", 2, "mlp", 1536},
@@ -81,11 +87,16 @@ TEST(TimmClaims, WithoutEffectOnlyIfOffOrNotUnderstood) {
         "weight_init", "fix_init", "dynamic_img_size", "strict_img_size", "dynamic_img_pad", "pretrained",
         "features_only", "fc_norm", "proj_bias", "pretrained_strict"})
     EXPECT_EQ(timm_error({{key, true}}), "") << key;
-  for (const char* key : {"scale_attn_norm", "scale_mlp_norm", "use_naflex"}) {
-    EXPECT_EQ(timm_error({{key, false}}), "") << key;
-    EXPECT_EQ(timm_error({{key, true}}), "data: config.json: model_args." + std::string(key) +
-                                             " true is not understood and may change the result");
-  }
+  EXPECT_EQ(timm_error({{"use_naflex", false}}), "");
+  EXPECT_EQ(timm_error({{"use_naflex", true}}),
+            "data: config.json: model_args.use_naflex true is not understood and may change the result");
+  for (const char* attention : {"", "attn"}) EXPECT_EQ(timm_error({{"attn_layer", attention}}), "");
+  EXPECT_EQ(timm_error({{"attn_layer", "diff"}}),
+            "data: config.json: model_args.attn_layer \"diff\" is not understood and may change the result");
+  EXPECT_EQ(timm_error({{"embed_norm_layer", ""}}), "");
+  EXPECT_EQ(timm_error({{"embed_norm_layer", "layernorm"}}),
+            "data: config.json: model_args.embed_norm_layer \"layernorm\" is not understood and may change "
+            "the result");
   EXPECT_EQ(timm_error({{"anything", 3}}),
             "data: config.json: model_args.anything 3 is not understood and may change the result");
   EXPECT_EQ(timm_error({{"anything", nullptr}}), "") << "null is as if it were not there";

@@ -131,7 +131,6 @@ TEST(VitConfig, BrokenRulesAreNamed) {
       {"larger than the image", [](VitConfig& c) { c.patch_width = 225; }},
       {"model.patch_width", [](VitConfig& c) { c.patch_width = -1; }},
       {"model.representation", [](VitConfig& c) { c.representation = 1 << 20; }},
-      {"qk_norm", [](VitConfig& c) { c.qk_norm = true, c.norm = NormKind::kRms; }},
       {"tokens", [](VitConfig& c) { c.patch = 1, c.image_height = c.image_width = 512; }},
       {"norm_eps", [](VitConfig& c) { c.norm_eps = -1; }},
       {"norm_eps", [](VitConfig& c) { c.norm_eps = std::numeric_limits<double>::quiet_NaN(); }},

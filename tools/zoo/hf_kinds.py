@@ -249,10 +249,12 @@ def strange():
     t = transformers
     small = dict(hidden_size=48, num_hidden_layers=2, num_attention_heads=3, intermediate_size=96, image_size=32,
                  patch_size=8)
-    for act in ("laplace", "relu2"):
-        yield refused(f"act_{act}", t.ViTForImageClassification, lambda a=act: t.ViTConfig(**tiny(hidden_act=a)),
-                      "hidden_act")
-    yield refused("pooler_relu2", t.ViTModel, lambda: t.ViTConfig(**tiny(pooler_act="relu2")), "pooler_act")
+    yield refused("act_prelu", t.ViTForImageClassification, lambda: t.ViTConfig(**tiny(hidden_act="prelu")), "hidden_act")
+    for act in ("prelu", "gelu_new"):
+        yield refused(f"pooler_{act}", t.ViTModel, lambda a=act: t.ViTConfig(**tiny(pooler_act=a)), "pooler_act")
+    for kind in (t.PerceiverImageProcessor, t.MobileViTImageProcessor, t.SamImageProcessor, t.DetrImageProcessor):
+        yield refused(f"of_{kind.__name__}", t.ViTForImageClassification, lambda: t.ViTConfig(**TINY), kind.__name__,
+                      processor=kind)
     yield refused("masked_vit", t.ViTForMaskedImageModeling, lambda: t.ViTConfig(**tiny(encoder_stride=8)),
                   "masked-image")
     yield refused("masked_deit", t.DeiTForMaskedImageModeling, lambda: t.DeiTConfig(**tiny(encoder_stride=8)),

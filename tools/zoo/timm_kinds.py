@@ -360,18 +360,12 @@ def bare_files():
 
 def strange():
     yield refused("pool_prr", tiny(global_pool="prr"), "global_pool")
-    for act in ("selu", "hard_mish", "prelu"):
-        yield refused(f"act_{act}", tiny(act_layer=act), "act_layer")
+    yield refused("act_prelu", tiny(act_layer="prelu"), "act_layer")
     yield refused("uncovered_dynamic", tiny(img_size=30, dynamic_img_size=True), "dynamic_img_size")
     yield refused("padded", tiny(img_size=30, dynamic_img_pad=True), "dynamic_img_pad")
-    yield refused("norm_simple", tiny(norm_layer="simplenorm"), "norm_layer")
-    yield refused("rmsnorm_qk", tiny(norm_layer="rmsnorm", qk_norm=True), "qk_norm")
-    yield refused("subln", tiny(scale_attn_norm=True, scale_mlp_norm=True), "scale_attn_norm")
     small = dict(embed_dim=48, depth=2, num_heads=3, num_classes=5, img_size=32)
     yield refused("rpn", small, "rpn", arch="vit_base_patch16_rpn_224")
     yield refused("parallel", small, "18x2", arch="vit_small_patch16_18x2_224")
-    yield refused("clip", small, "CLIP", arch="vit_base_patch16_clip_224")
-    yield refused("clip_quickgelu", small, "CLIP", arch="vit_base_patch16_clip_quickgelu_224")
     yield refused("xp", small, "xp", arch="vit_base_patch16_xp_224")
     yield refused("dinov2_giant", {**small, "img_size": 28}, "DINOv2", arch="vit_giant_patch14_dinov2")
     yield refused("aimv2", {**small, "img_size": 28}, "AIMv2", arch="aimv2_large_patch14_224")

@@ -37,6 +37,17 @@ constexpr Row kRows[] = {
     {"hard_swish", ActKind::kHardSwish, GeluKind::kErf, true, false},
     {"tanh", ActKind::kTanh},
     {"sigmoid", ActKind::kSigmoid},
+    {"celu", ActKind::kElu, GeluKind::kErf, true, false},
+    {"selu", ActKind::kSelu, GeluKind::kErf, true, false},
+    {"hard_sigmoid", ActKind::kHardSigmoid, GeluKind::kErf, true, false},
+    {"hardsigmoid", ActKind::kHardSigmoid, GeluKind::kErf, true, false},
+    {"hard_mish", ActKind::kHardMish, GeluKind::kErf, true, false},
+    {"identity", ActKind::kIdentity, GeluKind::kErf, true, false},
+    {"linear", ActKind::kIdentity, GeluKind::kErf, false},
+    {"laplace", ActKind::kLaplace, GeluKind::kErf, false},
+    {"relu2", ActKind::kRelu2, GeluKind::kErf, false},
+    {"sqrtsoftplus", ActKind::kSqrtSoftplus, GeluKind::kErf, false},
+    {"gelu_10", ActKind::kGelu10, GeluKind::kErf, false},
 };
 
 bool is_of(const Row& row, Dialect dialect) {
@@ -45,10 +56,12 @@ bool is_of(const Row& row, Dialect dialect) {
 
 const Row& row_named(const Json& value, const char* key, Dialect dialect, const std::string& origin) {
   const std::string name = json_string(value, origin, key);
+  const std::string sought =
+      dialect == Dialect::kTimm ? lowercase(name) : name;  // as each library looks it up
   std::string known;
   for (const Row& row : kRows) {
     if (!is_of(row, dialect)) continue;
-    if (name == row.name) return row;
+    if (sought == row.name) return row;
     known += (known.empty() ? "" : ", ") + std::string(row.name);
   }
   throw Error(ErrorKind::kData, strf("%s: %s is %s; supported are %s", origin.c_str(), key,

@@ -218,7 +218,8 @@ class CardMaker {
       if (row.arch == c.arch && row.width == c.width && row.depth == c.depth && row.heads == c.heads &&
           row.mlp == c.mlp && row.patch == c.patch && row.registers == c.registers && row.pool == c.pool &&
           row.patch_width == c.patch_width && row.pool_prefix == c.pool_prefix && row.pos == c.pos &&
-          row.norm == c.norm && (row.norm_place == NormPlace::kNone) == (c.norm_place == NormPlace::kNone))
+          row.norm == c.norm && row.pre_norm == c.pre_norm &&
+          (row.norm_place == NormPlace::kNone) == (c.norm_place == NormPlace::kNone))
         return;
     }
     c.arch.clear();

@@ -57,9 +57,9 @@ std::string architecture_text(const VitConfig& c) {
 std::string numerics_text(const VitConfig& c) {
   const std::string act = c.activation == ActKind::kGelu ? strf("GELU %s", enum_name(c.gelu))
                                                          : strf("activation %s", enum_name(c.activation));
-  return strf("%s epsilon %g, %s, positions %s, resized as %s does",
-              c.norm == NormKind::kRms ? "RMSNorm" : "layernorm", c.norm_eps, act.c_str(), enum_name(c.pos),
-              enum_name(c.pos_resize));
+  constexpr const char* kNorms[] = {"layernorm", "RMSNorm", "SimpleNorm"};
+  return strf("%s epsilon %g, %s, positions %s, resized as %s does", kNorms[static_cast<size_t>(c.norm)],
+              c.norm_eps, act.c_str(), enum_name(c.pos), enum_name(c.pos_resize));
 }
 
 std::string preprocess_text(const PreprocessConfig& p) {

@@ -27,43 +27,67 @@ bool flag(const Json& object, const char* key, bool otherwise) {
   return value ? json_bool(*value, kImages, key) : otherwise;
 }
 
+// What a processor does beside resizing, cropping and normalising as its config says.
+enum class Ways {
+  kPlain,
+  kMargin,       // a shortest edge means that of the crop: images are resized to 256/224 of it
+  kCropPct,      // to the shortest edge divided by crop_pct
+  kConvNext,     // likewise and cropped to that edge, but from 384 on stretched to it
+  kTwice,        // include_top: divided by the deviation twice
+  kKeepsAspect,  // keep_aspect_ratio and ensure_multiple_of, when told so
+};
+enum class Colours { kHalf, kClip, kImageNet };
 // The defaults of transformers' image processors for keys that a config leaves out.
 struct Processor {
   const char* name;  // the class, without "ImageProcessor"
   bool number_is_shorter_side, crops;
   int64_t size;  // the resized side, for a crop of 224
   Interpolation interpolation;
-  bool clip_colours;
+  Colours colours = Colours::kHalf;
+  Ways ways = Ways::kPlain;
 };
+constexpr Interpolation kLinear = Interpolation::kBilinear, kCubic = Interpolation::kBicubic;
 constexpr Processor kProcessors[] = {
-    {"ViT", false, false, 224, Interpolation::kBilinear, false},
-    {"DeiT", false, true, 256, Interpolation::kBicubic, false},
-    {"CLIP", true, true, 224, Interpolation::kBicubic, true},
-    {"Bit", true, true, 224, Interpolation::kBicubic, true},
-    {"ViTHybrid", true, true, 224, Interpolation::kBicubic, true},
-    {"Siglip", false, false, 224, Interpolation::kBicubic, false},
+    {"ViT", false, false, 224, kLinear},
+    {"DeiT", false, true, 256, kCubic},
+    {"CLIP", true, true, 224, kCubic, Colours::kClip},
+    {"Bit", true, true, 224, kCubic, Colours::kClip},
+    {"ViTHybrid", true, true, 224, kCubic, Colours::kClip},
+    {"Siglip", false, false, 224, kCubic},
+    {"Beit", false, false, 224, kCubic},
+    {"Blip", false, false, 384, kCubic, Colours::kClip},
+    {"ChineseCLIP", true, true, 224, kCubic, Colours::kClip},
+    {"MobileNetV1", true, true, 256, kLinear},
+    {"MobileNetV2", true, true, 256, kLinear},
+    {"Pvt", false, false, 224, kCubic, Colours::kImageNet},
+    {"Segformer", false, false, 512, kLinear, Colours::kImageNet},
+    {"DPT", false, false, 384, kCubic, Colours::kHalf, Ways::kKeepsAspect},
+    {"Levit", true, true, 224, kCubic, Colours::kImageNet, Ways::kMargin},
+    {"PoolFormer", true, true, 224, kCubic, Colours::kImageNet, Ways::kCropPct},
+    {"ConvNext", true, true, 384, kCubic, Colours::kImageNet, Ways::kConvNext},
+    {"EfficientNet", false, false, 346, kCubic, Colours::kHalf, Ways::kTwice},
 };
-
-// Keys by which other processors do more than resize, crop and normalise.
-constexpr const char* kBeyond[] = {"crop_pct", "rescale_offset", "do_flip_channel_order", "size_divisor",
-                                   "do_color_quantize"};
-// Keys that are required when nothing else determines what a processor does.
-constexpr const char* kEssential[] = {"size", "resample", "do_center_crop", "image_mean", "image_std"};
 
 const Processor& row_named(std::string_view name) {
   return *std::find_if(std::begin(kProcessors), std::end(kProcessors),
                        [&](const Processor& row) { return name == row.name; });
 }
 
-void refuse_beyond(const Json& images, std::span<const char* const> keys) {
-  for (const char* key : keys) {
-    const Json* value = json_find(images, key);
-    if (!value || (value->is_boolean() && !value->get<bool>())) continue;
-    throw Error(ErrorKind::kData,
-                strf("%s: %s is %s, which is not understood and changes the result", kImages, key,
-                     value->dump().c_str()),
-                "leave it out if the model was trained without it");
-  }
+// Refuses a key by which a processor does more than this program does, unless it says not to.
+void refuse_beyond(const Json& images, const char* key) {
+  const Json* value = json_find(images, key);
+  if (!value || (value->is_boolean() && !value->get<bool>()) || (value->is_number() && *value == 1)) return;
+  throw Error(ErrorKind::kData,
+              strf("%s: %s is %s, which is not understood and changes the result", kImages, key,
+                   value->dump().c_str()),
+              "leave it out if the model was trained without it");
+}
+
+void refuse_beyond(const Json& images, Ways ways) {
+  refuse_beyond(images, "do_pad");
+  if (ways == Ways::kTwice) refuse_beyond(images, "rescale_offset");
+  if (ways == Ways::kKeepsAspect)
+    for (const char* key : {"keep_aspect_ratio", "ensure_multiple_of"}) refuse_beyond(images, key);
 }
 
 // Maps "DeiTImageProcessorFast" to "DeiT".
@@ -73,6 +97,7 @@ std::string processor_stem(const std::string& name) {
   return name;
 }
 
+// Every other processor of transformers has ways of its own, which its config does not tell.
 const Processor& find_processor(const Json* images, const char* usual_name, StatedConfig* stated) {
   const Processor& usual = row_named(usual_name);
   stated->images_origin = kImages;
@@ -81,22 +106,32 @@ const Processor& find_processor(const Json* images, const char* usual_name, Stat
     stated->images_warning = "there is no preprocessor_config.json";
     return usual;
   }
-  constexpr const char* kPad[] = {"do_pad"};
-  refuse_beyond(*images, kPad);
-  for (const char* key : {"image_processor_type", "feature_extractor_type"})
-    if (const Json* type = json_find(*images, key)) {
-      const std::string name = json_string(*type, kImages, key);
-      for (const Processor& row : kProcessors)
-        if (processor_stem(name) == row.name) return row;
-      refuse_beyond(*images, kBeyond);
-      for (const char* essential : kEssential)
-        VT_REQUIRE(json_find(*images, essential), ErrorKind::kData,
-                   "%s: %s is not known, and what it does without %s neither", kImages, quoted(name).c_str(),
-                   essential);
-      stated->images_warning = quoted(name) + " is not known; done as its config says";
-      return usual;
-    }
+  for (const char* key : {"image_processor_type", "feature_extractor_type"}) {
+    const Json* type = json_find(*images, key);
+    if (!type) continue;
+    const std::string name = json_string(*type, kImages, key), stem = processor_stem(name);
+    for (const Processor& row : kProcessors)
+      if (stem == row.name) return row;
+    throw Error(ErrorKind::kData, strf("%s: what %s does is not known", kImages, quoted(name).c_str()),
+                "ViTImageProcessor as its image_processor_type, if images are only resized, cropped and "
+                "normalised as the file says");
+  }
   return usual;
+}
+
+// The shortest edge that images are resized to where the config names `edge`.
+int64_t resized_edge(const Json& images, const Processor& processor, int64_t edge) {
+  const auto share = [&](double otherwise) {
+    const Json* pct = json_find(images, "crop_pct");
+    const double crop = pct ? json_number(*pct, kImages, "crop_pct") : otherwise;
+    VT_REQUIRE(crop >= kLeastCropPct && crop <= kMostCropPct, ErrorKind::kConfig,
+               "%s: crop_pct is %g; it must be between %g and %g", kImages, crop, kLeastCropPct,
+               kMostCropPct);
+    return static_cast<int64_t>(static_cast<double>(edge) / crop);
+  };
+  if (processor.ways == Ways::kMargin) return static_cast<int64_t>(256.0 / 224.0 * static_cast<double>(edge));
+  if (processor.ways == Ways::kCropPct) return share(0.9);
+  return processor.ways == Ways::kConvNext ? share(224.0 / 256.0) : edge;
 }
 
 HfSide resized_to(const Json& images, const Processor& processor, const PreprocessConfig& p,
@@ -111,17 +146,37 @@ HfSide resized_to(const Json& images, const Processor& processor, const Preproce
     *mode = ResizeMode::kShorterSide;
     return {side, side};
   }
-  if (!size->is_number()) *mode = ResizeMode::kStretchCrop;
+  if (!size->is_number() && processor.ways != Ways::kCropPct) *mode = ResizeMode::kStretchCrop;
   return read_side(*size, kImages, "size");
+}
+
+// ConvNext's processor crops to the edge it is told, or stretches to it where that is 384 or more.
+bool crop_to_edge(const Json& images, const HfSide& edge, PreprocessConfig* p) {
+  refuse_beyond(images, "do_center_crop");
+  VT_REQUIRE(p->mode == ResizeMode::kShorterSide, ErrorKind::kData,
+             "%s: ConvNextImageProcessor needs a shortest_edge as its size", kImages);
+  p->height = p->width = edge.height;
+  if (edge.height < 384) return true;
+  p->mode = ResizeMode::kStretchCrop;
+  return false;
 }
 
 // Reads resize and crop into `p`, which comes with the model's own size as its crop.
 void read_geometry(const Json& images, const Processor& processor, StatedConfig* stated,
                    PreprocessConfig* p) {
-  const HfSide resized = resized_to(images, processor, *p, &p->mode);
+  HfSide resized = resized_to(images, processor, *p, &p->mode);
   const Json* crop = json_find(images, "crop_size");
-  const bool crops = flag(images, "do_center_crop", processor.crops);
-  if (crops && crop) {
+  const bool to_edge = processor.ways == Ways::kConvNext;
+  const bool crops =
+      to_edge ? crop_to_edge(images, resized, p) : flag(images, "do_center_crop", processor.crops);
+  if (p->mode == ResizeMode::kShorterSide) {
+    VT_REQUIRE(resized.height == resized.width, ErrorKind::kData, "%s: %sImageProcessor needs one size",
+               kImages, processor.name);
+    resized.height = resized.width = resized_edge(images, processor, resized.height);
+  }
+  if (to_edge) {
+    // the crop is the edge itself
+  } else if (crops && crop) {
     const HfSide cropped = read_side(*crop, kImages, "crop_size");
     p->height = cropped.height;
     p->width = cropped.width;
@@ -149,10 +204,12 @@ void read_geometry(const Json& images, const Processor& processor, StatedConfig*
 
 // Converts the normalisation: Hugging Face's is (pixel * factor - mean) / std, ours (pixel / 255 - mean) /
 // std.
-void read_normalisation(const Json& images, PreprocessConfig* p) {
+void read_normalisation(const Json& images, Ways ways, size_t channels, PreprocessConfig* p) {
   if (const Json* mean = json_find(images, "image_mean"))
-    p->mean = json_numbers(*mean, kImages, "image_mean");
-  if (const Json* std = json_find(images, "image_std")) p->std = json_numbers(*std, kImages, "image_std");
+    p->mean = json_channels(*mean, kImages, "image_mean", channels);
+  if (const Json* std = json_find(images, "image_std"))
+    p->std = json_channels(*std, kImages, "image_std", channels);
+  const std::vector<double> deviations = p->std;
   if (!flag(images, "do_normalize", true)) {
     std::fill(p->mean.begin(), p->mean.end(), 0.0);
     std::fill(p->std.begin(), p->std.end(), 1.0);
@@ -163,6 +220,9 @@ void read_normalisation(const Json& images, PreprocessConfig* p) {
   else if (const Json* factor = json_find(images, "rescale_factor"))
     scale = 255 * json_number(*factor, kImages, "rescale_factor");
   VT_REQUIRE(scale > 0, ErrorKind::kConfig, "%s: rescale_factor must be positive", kImages);
+  const Json* twice = json_find(images, "include_top");
+  const bool again = ways == Ways::kTwice && (!twice || json_bool(*twice, kImages, "include_top"));
+  for (size_t c = 0; c < p->std.size(); ++c) p->std[c] *= again ? deviations[c] : 1;
   if (std::abs(scale - 1) < 1e-6) return;
   for (double& value : p->mean) value /= scale;
   for (double& value : p->std) value /= scale;
@@ -194,15 +254,20 @@ PreprocessConfig read_preprocess(const Json* file, const char* usual, HfSide ima
   PreprocessConfig p{.height = bounded(image.height),
                      .width = bounded(image.width),
                      .interpolation = processor.interpolation};
-  p.mean.assign(static_cast<size_t>(std::clamp<int64_t>(channels, 0, 4096)), 0.5);
+  const auto count = static_cast<size_t>(std::clamp<int64_t>(channels, 0, 4096));
+  p.mean.assign(count, 0.5);
   p.std = p.mean;
-  if (processor.clip_colours) {
+  if (processor.colours == Colours::kClip) {
     p.mean = {0.48145466, 0.4578275, 0.40821073};
     p.std = {0.26862954, 0.26130258, 0.27577711};
+  } else if (processor.colours == Colours::kImageNet) {
+    p.mean = {0.485, 0.456, 0.406};
+    p.std = {0.229, 0.224, 0.225};
   }
+  refuse_beyond(images, processor.ways);
   read_geometry(images, processor, stated, &p);
   if (const Json* code = json_find(images, "resample")) p.interpolation = read_resample(*code);
-  read_normalisation(images, &p);
+  read_normalisation(images, processor.ways, count, &p);
   return p;
 }
 

@@ -26,12 +26,15 @@ constexpr ArgRow kBoolArgs[] = {{"class_token", "class_token"},
                                 {"qkv_bias", "qkv_bias"},
                                 {"qk_norm", "qk_norm"},
                                 {"pre_norm", "pre_norm"},
+                                {"scale_attn_norm", "attn_norm"},
+                                {"scale_mlp_norm", "mlp_norm"},
                                 {"pool_include_prefix", "pool_prefix"}};
 constexpr ArgRow kPools[] = {
     {"token", "cls"}, {"avg", "mean"}, {"map", "map"}, {"max", "max"}, {"avgmax", "mean_max"}};
 constexpr ArgRow kPositions[] = {{"learn", "learned"}, {"none", "none"}, {"", "none"}};
-constexpr ArgRow kNorms[] = {
-    {"layernorm", "layer"}, {"layernormfp32", "layer"}, {"rmsnorm", "rms"}, {"rmsnormfp32", "rms"}};
+constexpr ArgRow kNorms[] = {{"layernorm", "layer"},   {"layernormfp32", "layer"},
+                             {"rmsnorm", "rms"},       {"rmsnormfp32", "rms"},
+                             {"simplenorm", "simple"}, {"simplenormfp32", "simple"}};
 // Arguments without effect on a trained model's output, or determined by its tensors.
 constexpr const char* kHarmless[] = {
     "drop_rate",        "pos_drop_rate",   "patch_drop_rate", "proj_drop_rate",
@@ -39,7 +42,7 @@ constexpr const char* kHarmless[] = {
     "dynamic_img_size", "strict_img_size", "dynamic_img_pad", "pretrained",
     "features_only",    "fc_norm",         "proj_bias",       "pretrained_strict"};
 // Arguments that are supported only when they are off.
-constexpr const char* kOnlyOff[] = {"scale_attn_norm", "scale_mlp_norm", "use_naflex"};
+constexpr const char* kOnlyOff[] = {"use_naflex"};
 
 // Reads a truth value as Python does: some configs hold 1 for true.
 bool truth(const Json& value, const std::string& key) {
@@ -101,6 +104,13 @@ bool is_named(const Json& value) {
   return !value.is_string() || !value.get_ref<const std::string&>().empty();
 }
 
+// timm looks norms up in lower case and without underscores.
+Json norm_name(const Json& value) {
+  std::string name = lowercase(json_string(value, kFile, "norm_layer"));
+  std::erase(name, '_');
+  return name;
+}
+
 // Reads arguments whose effect depends on more than their own value.
 bool read_special_arg(const std::string& key, const Json& value, StatedConfig* stated) {
   if (key == "patch_size") {
@@ -123,9 +133,11 @@ bool read_special_arg(const std::string& key, const Json& value, StatedConfig* s
     stated->model.erase("norm_place");
     if (!truth(value, key)) stated->model["norm_place"] = enum_name(NormPlace::kNone);
   } else if (key == "norm_layer") {
-    if (is_named(value)) stated->model["norm"] = named(value, "norm_layer", kNorms);
+    if (is_named(value)) stated->model["norm"] = named(norm_name(value), "norm_layer", kNorms);
   } else if (key == "act_layer") {
     if (is_named(value)) set_activation(value, "act_layer", Dialect::kTimm, stated);
+  } else if (key == "attn_layer" || key == "embed_norm_layer") {
+    return value == "" || (key == "attn_layer" && value == "attn");
   } else {
     return key == "mlp_ratio";
   }
@@ -170,6 +182,14 @@ void read_crop(const Json& cfg, StatedConfig* stated, PreprocessConfig* p) {
   stated->notes.push_back("interpolation bilinear: timm's rule for crops that are not square");
 }
 
+// torchvision's Normalize takes one number for every channel.
+std::vector<double> read_colours(const Json& value, const char* key, const StatedConfig& stated) {
+  std::vector<double> numbers = json_numbers(value, kFile, key);
+  const int64_t channels = std::clamp<int64_t>(stated.model.value("channels", int64_t{3}), 1, 4096);
+  if (numbers.size() == 1) numbers.resize(static_cast<size_t>(channels), numbers[0]);
+  return numbers;
+}
+
 void read_pretrained_cfg(const Json& cfg, StatedConfig* stated) {
   if (!cfg.is_object()) wrong_type(kFile, "pretrained_cfg", cfg, "an object");
   PreprocessConfig p = *stated->preprocess;
@@ -192,8 +212,8 @@ void read_pretrained_cfg(const Json& cfg, StatedConfig* stated) {
     json_assign(*value, kFile, "interpolation", &p.interpolation);
   stated->square_interpolation = p.interpolation;
   read_crop(cfg, stated, &p);
-  if (const Json* mean = json_find(cfg, "mean")) p.mean = json_numbers(*mean, kFile, "mean");
-  if (const Json* std = json_find(cfg, "std")) p.std = json_numbers(*std, kFile, "std");
+  if (const Json* mean = json_find(cfg, "mean")) p.mean = read_colours(*mean, "mean", *stated);
+  if (const Json* std = json_find(cfg, "std")) p.std = read_colours(*std, "std", *stated);
   stated->preprocess = p;
 }
 
@@ -220,8 +240,7 @@ bool flag(const Json* args, const char* key, bool otherwise) {
   return value ? truth(*value, key) : otherwise;
 }
 
-// Requires patches that cover the image: otherwise timm pads the last patches, or refuses the image, whereas
-// Vitrail ignores the remaining pixels.
+// Where patches do not cover the image, timm pads or refuses it; Vitrail ignores the remaining pixels.
 void require_whole_patches(const ImageSize& image, const StatedConfig& stated) {
   const int64_t rows = stated.model.at("patch"), across = stated.model.at("patch_width");
   VT_REQUIRE(

@@ -28,6 +28,9 @@ Json model_args(const VitConfig& c) {
                {"num_classes", c.classes}};
   if (c.pre_norm) args["pre_norm"] = true;
   if (c.norm == NormKind::kRms) args["norm_layer"] = "rmsnorm";
+  if (c.norm == NormKind::kSimple) args["norm_layer"] = "simplenorm";
+  if (c.attn_norm) args["scale_attn_norm"] = true;
+  if (c.mlp_norm) args["scale_mlp_norm"] = true;
   if (c.pos == PosKind::kNone) args["pos_embed"] = "none";
   if (c.norm_place == NormPlace::kNone) args["final_norm"] = false;
   if (c.layer_scale) args["init_values"] = 1e-5;

@@ -1,6 +1,7 @@
 #include "io/dialects/express.h"
 
 #include "base/error.h"
+#include "io/cards/hf_processor.h"
 #include "io/dialects/bind.h"
 
 namespace vitrail {
@@ -12,11 +13,17 @@ struct Feature {
   bool (*present)(const VitConfig&);
   bool timm, hf, torchvision, google;  // can hold it
 };
+template <Dialect dialect>
+bool nameless(const VitConfig& c) {
+  return activation_name(c.activation, c.gelu, dialect).empty();
+}
 constexpr Feature kFeatures[] = {
     {"sincos2d positions", [](const VitConfig& c) { return c.pos == PosKind::kSinCos2d; }, false, false,
      false, true},
     {"register tokens", [](const VitConfig& c) { return c.registers > 0; }, true, false, false, false},
     {"qk-norm", [](const VitConfig& c) { return c.qk_norm; }, true, false, false, false},
+    {"norms within attention or the MLP", [](const VitConfig& c) { return c.attn_norm || c.mlp_norm; }, true,
+     false, false, false},
     {"LayerScale", [](const VitConfig& c) { return c.layer_scale; }, true, false, false, false},
     {"a distillation token", [](const VitConfig& c) { return c.distilled; }, true, true, false, false},
     {"max pooling", [](const VitConfig& c) { return c.pool == Pool::kMax || c.pool == Pool::kMeanMax; }, true,
@@ -29,9 +36,15 @@ constexpr Feature kFeatures[] = {
     {"pre_logits with another activation than tanh",
      [](const VitConfig& c) { return c.pre_logits && c.pre_logits_act != ActKind::kTanh; }, false, true,
      false, false},
-    {"RMSNorm", [](const VitConfig& c) { return c.norm == NormKind::kRms; }, true, false, false, false},
-    {"the activation elu", [](const VitConfig& c) { return c.activation == ActKind::kElu; }, true, false,
+    {"norms other than layernorm", [](const VitConfig& c) { return c.norm != NormKind::kLayer; }, true, false,
      false, false},
+    {"an activation that timm has no name for", nameless<Dialect::kTimm>, false, true, false, false},
+    {"an activation that transformers has no name for", nameless<Dialect::kHf>, true, false, false, false},
+    {"a pooler with an activation that transformers has no name for",
+     [](const VitConfig& c) {
+       return c.pre_logits && activation_name(c.pre_logits_act, GeluKind::kErf, Dialect::kHf).empty();
+     },
+     false, false, false, false},
     {"an activation other than GELU", [](const VitConfig& c) { return c.activation != ActKind::kGelu; }, true,
      true, false, false},
     {"patches that are not square", [](const VitConfig& c) { return c.patch_width > 0; }, true, true, false,

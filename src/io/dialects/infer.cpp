@@ -128,6 +128,8 @@ void infer_parts(const Binding& b, const TensorSource& source, Facts* facts) {
   c.pos = fixed ? PosKind::kSinCos2d : PosKind::kLearned;
   c.qkv_bias = b.has("blocks.0.attn.qkv.bias");
   c.qk_norm = b.has("blocks.0.attn.q_norm.weight");
+  c.attn_norm = b.has("blocks.0.attn.norm.weight");
+  c.mlp_norm = b.has("blocks.0.mlp.norm.weight");
   c.layer_scale = b.has("blocks.0.ls1.gamma");
   c.pre_logits = b.has("pre_logits.fc.weight");
   c.pre_norm = b.has("norm_pre.weight");
@@ -139,9 +141,9 @@ void infer_parts(const Binding& b, const TensorSource& source, Facts* facts) {
              "the model has a layernorm both before and after pooling; only one of them is supported");
   VT_REQUIRE(!c.distilled || !b.has("head.weight") || b.has("head_dist.weight"), ErrorKind::kData,
              "the model has a distillation token but no head for it; only DeiT with both heads is supported");
-  facts->known = {"width",    "depth",       "mlp",        "patch",         "patch_width", "channels",
-                  "classes",  "class_token", "distilled",  "registers",     "qkv_bias",    "qk_norm",
-                  "pre_norm", "layer_scale", "pre_logits", "representation"};
+  facts->known = {"width",    "depth",       "mlp",        "patch",          "patch_width", "channels",
+                  "classes",  "class_token", "distilled",  "registers",      "qkv_bias",    "qk_norm",
+                  "pre_norm", "layer_scale", "pre_logits", "representation", "attn_norm",   "mlp_norm"};
   if (b.has("pos_embed")) facts->known.insert("pos");
   if (b.has("norm.weight") || b.has("fc_norm.weight")) facts->known.insert("norm_place");
   if (c.pool == Pool::kMap) facts->known.insert("pool");

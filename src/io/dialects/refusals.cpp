@@ -27,7 +27,6 @@ constexpr Sign kSigns[] = {
     {"blocks_token_only.", "CaiT"},
     {".attn.rel_pos_h", "a SAM or ViTDet image encoder (relative positions)"},
     {".attn.rel_pos.", "a ViT with relative positions"},
-    {".mlp.norm.", "a ViT with layernorms inside its MLPs"},
     {"conv_root/", "a ResNet-ViT hybrid"},
     {"gn_root/", "a ResNet-ViT hybrid"},
     {"block1/unit", "a ResNet-ViT hybrid"},
