@@ -1,5 +1,5 @@
 """DeepSpeed files of public projects, by the program: those that can be honoured train two updates of a tiny model on the fewest ranks that their
-batch allows, the others are refused by exactly the keys that stand in the way.  cli_contract_deepspeed.py PROGRAM"""
+batch allows, the others are refused by exactly the keys that stand in the way.  cli_contract_deepspeed.py PROGRAM [CLASS]"""
 import json
 import re
 import unittest
@@ -25,18 +25,33 @@ class Files(Contract):
         return ["train", "--config", self.config, "--deepspeed", GOLDENS / "deepspeed" / f"{name}.json", "--ranks", ranks,
                 "--threads", "1", "--out", self.tmp / name]
 
-    def test_what_is_accepted_trains(self):
-        for name, row in EXPECTED.items():
-            world = next(w for w in WORLDS if row["triples"][str(w)])
-            if row["refused"]:
-                continue
-            with self.subTest(name):
-                self.ok(*self.train(name, world))
-                run = json.loads((self.tmp / name / "config.json").read_text())["train"]
-                self.assertEqual([run["batch"], run["micro_batch"], run["accumulation"]], row["triples"][str(world)])
-                rows = [json.loads(line) for line in (self.tmp / name / "metrics.jsonl").read_text().splitlines()]
-                self.assertEqual(max(one.get("step", 0) for one in rows), 2)
+    def trains(self, name):
+        row = EXPECTED[name]
+        world = next(w for w in WORLDS if row["triples"][str(w)])
+        self.ok(*self.train(name, world))
+        run = json.loads((self.tmp / name / "config.json").read_text())["train"]
+        self.assertEqual([run["batch"], run["micro_batch"], run["accumulation"]], row["triples"][str(world)])
+        rows = [json.loads(line) for line in (self.tmp / name / "metrics.jsonl").read_text().splitlines()]
+        self.assertEqual(max(one.get("step", 0) for one in rows), 2)
 
+    def all_train(self, offloaded):
+        for name, row in EXPECTED.items():
+            if not row["refused"] and (row["settings"].get("mesh.offload", "none") != "none") == offloaded:
+                with self.subTest(name):
+                    self.trains(name)
+
+
+class Accepted(Files):
+    def test_they_train(self):
+        self.all_train(offloaded=False)
+
+
+class Offloaded(Files):
+    def test_they_train(self):
+        self.all_train(offloaded=True)
+
+
+class Refused(Files):
     def test_what_is_refused_names_its_keys(self):
         for name, row in EXPECTED.items():
             if not row["refused"]:
