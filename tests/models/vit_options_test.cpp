@@ -67,6 +67,21 @@ TEST(VitOptions, OtherActivationsNormsAndPooling) {
     EXPECT_EQ(text_of(program, name), "") << name;
 }
 
+TEST(VitOptions, NormsWithinABlockAreOfTheModelsKind) {
+  VitConfig config = small();
+  config.qk_norm = config.attn_norm = config.mlp_norm = true;
+  for (const auto& [kind, text] : {std::pair{NormKind::kLayer, "norm eps=0.001"},
+                                   {NormKind::kRms, "rmsnorm eps=0.001"},
+                                   {NormKind::kSimple, "rmsnorm eps=0.001 simple"}}) {
+    config.norm = kind;
+    const Program program = record_vit(config);
+    const std::string plain = kind == NormKind::kLayer ? "layer" + std::string(text) : text;
+    for (const char* name : {"norm1", "attn.norm", "mlp.norm"})
+      EXPECT_EQ(text_of(program, std::string("blocks.1.") + name), plain) << name;
+    EXPECT_EQ(text_of(program, "blocks.1.attn.qk_norm"), "qk_" + std::string(text));
+  }
+}
+
 TEST(VitOptions, StochasticDepthGrowsWithTheBlockAndDropsWholeSamples) {
   const Program program = record_vit(small(), {.drop_path = 0.5});
   EXPECT_EQ(text_of(program, "blocks.0.attn.residual.drop_path"), "") << "the first block is never dropped";
