@@ -29,9 +29,12 @@ struct TrainOptions {
   /// cores (`threads` is for each of them); the config's mesh says how. Ranks as processes are the program's
   /// alone: `vitrail launch` starts and watches them.
   int ranks = 1;
-  /// Looks up a variable of the environment, as `std::getenv` does; the library reads none by itself. Ranks
-  /// on GPUs ask for `VITRAIL_NCCL`, the file of NCCL, and NCCL's own `NCCL_MULTI_RANK_GPU_ENABLE`. Empty:
-  /// none is set.
+  /// Looks up a variable of the environment, as `std::getenv` does; the library reads none by itself. Every
+  /// rank asks for what concerns it, each in a thread of its own and at the same time as others: for
+  /// variables that only tests of Vitrail set, and with GPUs for `VITRAIL_NCCL`, the file of NCCL, NCCL's
+  /// `NCCL_MULTI_RANK_GPU_ENABLE`, the driver's `CUDA_DEVICE_MAX_CONNECTIONS`. A text stays valid while the
+  /// run lasts; null says that a variable is not set. What it throws ends the run and is rethrown by
+  /// train(), as of a callback. Empty: none is set.
   std::function<const char*(const char* name)> variables = {};
 };
 

@@ -109,8 +109,10 @@ TrainResult train(const std::string& config, const TrainOptions& options, const 
                   std::stop_token stop) {
   CallerThrow caller;
   const TrainCallbacks kept = kept_by(caller, callbacks);
+  TrainOptions own = options;
+  own.variables = vitrail::kept_by(caller, options.variables);
   return in_words_of_options(
-      "TrainOptions", [&] { return run(config, options, kept, std::move(stop)); }, caller);
+      "TrainOptions", [&] { return run(config, own, kept, std::move(stop)); }, caller);
 }
 
 }  // namespace vitrail

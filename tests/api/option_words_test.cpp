@@ -64,6 +64,18 @@ TEST(OptionWords, WhatACallbackThrowsPassesAsItIs) {
   }
 }
 
+// Ranks look variables up, each on a thread of its own.
+TEST(OptionWords, WhatTheLookUpOfAVariableThrowsPassesAsItIs) {
+  for (const int ranks : {1, 2}) {
+    const TempFolder root;
+    TrainOptions options{.folder = (root.path() / "run").string(), .threads = 1, .ranks = ranks};
+    options.variables = [](const char*) -> const char* { throw Error(ErrorKind::kStopped, "mine: --out"); };
+    const Error error = error_of([&] { train(kSmallRun, options); });
+    EXPECT_STREQ(error.what(), "mine: --out") << ranks;
+    EXPECT_EQ(error.kind(), ErrorKind::kStopped) << ranks;
+  }
+}
+
 struct OfACaller {
   int value = 0;
 };
