@@ -10,16 +10,18 @@ namespace {
 struct Word {
   std::string_view option, api;
   bool of_owner = false;
+  std::string_view of_config = {};  // for TrainOptions, whose config has it
 };
 
 // Phrases before the words in them.
 constexpr Word kWords[] = {
-    {"as in: -m model.safetensors --arch", "with ModelOptions::arch"},
+    {"as in: -m model.safetensors --arch", "with ModelOptions::arch", false, "with model.arch"},
+    {" (VITRAIL_MODELS names the folder that holds them)", ""},  // the library reads no environment
     {"--resume without =strict", "Resume::kNewest"},
     {"--resume", "Resume::kNewest"},
     {"--out", "TrainOptions::folder"},
-    {"--arch NAME", "ModelOptions::arch"},
-    {"--arch", "ModelOptions::arch"},
+    {"--arch NAME", "ModelOptions::arch", false, "model.arch"},
+    {"--arch", "ModelOptions::arch", false, "model.arch"},
     {"--set ", "in the config, "},
     {"--config FILE", "a config that has it"},
     {"--classes gives", "model.classes gives"},
@@ -44,7 +46,9 @@ bool is_of_command(const std::string& text, size_t at) {
 
 std::string in_words_of(const std::string& owner, std::string text) {
   for (const Word& word : kWords) {
-    const std::string api = (word.of_owner ? owner + "::" : "") + std::string(word.api);
+    const bool in_config = owner == "TrainOptions" && !word.of_config.empty();
+    const std::string api =
+        (word.of_owner ? owner + "::" : "") + std::string(in_config ? word.of_config : word.api);
     for (size_t at = text.find(word.option); at != std::string::npos; at = text.find(word.option, at)) {
       const bool other = word.option.back() != ' ' && goes_on(text, at + word.option.size());
       if (!other && !is_of_command(text, at)) text.replace(at, word.option.size(), api);

@@ -117,7 +117,7 @@ std::string find_model(const std::string& model, const std::vector<fs::path>& pl
                                 ? "give a folder or a file; no bundled models were found (VITRAIL_MODELS "
                                   "names the folder that holds them)"
                                 : "a folder, a file, or one of the bundled models: " + join(names, ", ");
-  throw Error(ErrorKind::kData, looked, did_you_mean(model, names, "-m ", known));
+  throw Error(ErrorKind::kData, looked, did_you_mean(model, names, "", known));
 }
 
 }  // namespace vitrail

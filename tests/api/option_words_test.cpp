@@ -13,6 +13,7 @@
 #include <new>
 
 #include "error_of.h"
+#include "io/find_model.h"
 #include "source_root.h"
 #include "temp_folder.h"
 
@@ -30,6 +31,8 @@ std::string in_words(const std::string& hint, const char* owner = "ModelOptions"
 TEST(OptionWords, OfBothStructsAndOfOne) {
   EXPECT_EQ(in_words("fewer threads (--threads)"), "fewer threads (ModelOptions::threads)");
   EXPECT_EQ(in_words("--device cpu", "TrainOptions"), "TrainOptions::device cpu");
+  EXPECT_EQ(in_words("leave out --arch"), "leave out ModelOptions::arch");
+  EXPECT_EQ(in_words("leave out --arch", "TrainOptions"), "leave out model.arch");
   EXPECT_EQ(in_words("--resume goes on with it; --out names another folder"),
             "Resume::kNewest goes on with it; TrainOptions::folder names another folder");
   EXPECT_EQ(in_words("--resume without =strict falls back to an older one"),
@@ -166,6 +169,16 @@ TEST(OptionWords, OfRefusals) {
   EXPECT_EQ(std::string(unknown.what()).find("--"), std::string::npos) << unknown.what();
   EXPECT_NE(unknown.hint().find("ModelOptions::arch vit_base_patch16_224"), std::string::npos)
       << unknown.what();
+  EXPECT_EQ(hint([] { (void)Model::load("deit_tiny_patch16_225"); }), "did you mean deit_tiny_patch16_224?");
+  const std::string untold =
+      error_of([] { plan_training(R"({"model": {"init": "vit_base_patch16_224"}})"); }).hint();
+  EXPECT_NE(untold.find("model.arch vit_base_patch16_224"), std::string::npos) << untold;
+  EXPECT_EQ(untold.find("ModelOptions"), std::string::npos) << untold;
+}
+
+TEST(OptionWords, OfTheEnvironmentWhichTheLibraryDoesNotRead) {
+  EXPECT_EQ(in_words(error_of([] { find_model("mine", {}); }).hint()),
+            "give a folder or a file; no bundled models were found");
 }
 
 }  // namespace

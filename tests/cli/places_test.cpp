@@ -57,7 +57,7 @@ TEST(ModelPath, SaysWhereItLookedAndWhatThereIs) {
   const TempFolder folder;
   folder.file("tiny/model.safetensors");
   for (const auto& [name, says] :
-       {std::pair<std::string, std::string>{"tinny", "did you mean -m tiny?"}, {"something else", "tiny"}}) {
+       {std::pair<std::string, std::string>{"tinny", "did you mean tiny?"}, {"something else", "tiny"}}) {
     try {
       find_model(name, {folder.path()});
       FAIL();
