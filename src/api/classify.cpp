@@ -7,17 +7,18 @@
 
 #include "base/error.h"
 #include "base/text.h"
+#include "telemetry/confusion.h"
 #include "telemetry/format.h"
 
 namespace vitrail {
 
 std::vector<int> likeliest(std::span<const float> scores, int64_t k) {
+  if (!has_answer(scores)) return {};
   std::vector<int> order(scores.size());
   std::iota(order.begin(), order.end(), 0);
   const auto count = std::clamp<int64_t>(k, 0, static_cast<int64_t>(scores.size()));
   std::partial_sort(order.begin(), order.begin() + count, order.end(), [&](int a, int b) {
     const float x = scores[a], y = scores[b];
-    if (std::isnan(x) || std::isnan(y)) return std::isnan(x) == std::isnan(y) ? a < b : std::isnan(y);
     return x != y ? x > y : a < b;
   });
   order.resize(static_cast<size_t>(count));

@@ -17,7 +17,8 @@ struct TopClass {
   double probability = 0;
 };
 
-// Returns the k classes of the highest scores, highest first, ties by class number; NaN comes last.
+// Returns the k classes of the highest scores, highest first, ties by class number; none without an
+// answer.
 std::vector<int> likeliest(std::span<const float> scores, int64_t k);
 
 // Returns the likeliest classes first, equal ones by index. A class without a label is called "class 17".

@@ -12,22 +12,24 @@ double share_of(int64_t part, int64_t whole) {
   return whole > 0 ? static_cast<double>(part) / static_cast<double>(whole) : 0;
 }
 
+bool has_answer(std::span<const float> scores) {
+  return std::none_of(scores.begin(), scores.end(), [](float score) { return std::isnan(score); });
+}
+
 int64_t rank_of(std::span<const float> scores, int64_t label) {
   const auto index = static_cast<size_t>(label);
   VT_CHECK(label >= 0 && index < scores.size(), "label %lld of %zu", static_cast<long long>(label),
            scores.size());
+  if (!has_answer(scores)) return static_cast<int64_t>(scores.size());
   const float own = scores[index];
   int64_t above = 0;
-  for (size_t i = 0; i < scores.size(); ++i) {
-    if (std::isnan(scores[i])) return static_cast<int64_t>(scores.size());
+  for (size_t i = 0; i < scores.size(); ++i)
     if (scores[i] > own || (scores[i] == own && i < index)) ++above;
-  }
   return above;
 }
 
 int64_t highest_class(std::span<const float> scores) {
-  if (std::any_of(scores.begin(), scores.end(), [](float score) { return std::isnan(score); }))
-    return kNoClass;
+  if (!has_answer(scores)) return kNoClass;
   return std::max_element(scores.begin(), scores.end()) - scores.begin();
 }
 

@@ -12,10 +12,12 @@ namespace vitrail {
 // Returns the part as a share of the whole; 0 of an empty one.
 double share_of(int64_t part, int64_t whole);
 
-// Counts the classes that score higher than `label`; an equal score of an earlier class is higher. Scores
-// with a NaN among them are no prediction: the rank is the number of classes.
+// Returns whether the scores of an image are an answer: where a NaN is among them, none of them is.
+bool has_answer(std::span<const float> scores);
+// Counts the classes that score higher than `label`; an equal score of an earlier class is higher. Without an
+// answer the rank is the number of classes.
 int64_t rank_of(std::span<const float> scores, int64_t label);
-// Returns the class that scores highest, the first of equals; kNoClass where a NaN is among the scores.
+// Returns the class that scores highest, the first of equals; kNoClass without an answer.
 inline constexpr int64_t kNoClass = -1;
 int64_t highest_class(std::span<const float> scores);
 

@@ -29,7 +29,7 @@ TEST(ClassesTold, InTextAndJson) {
   EXPECT_EQ(nlohmann::json(top_classes_json(top)),
             nlohmann::json::parse(R"([{"class": 7, "label": "cat", "prob": 0.5},
                                       {"class": 12, "label": "dog\u001b", "prob": 0.125}])"));
-  EXPECT_EQ(likeliest(std::vector<float>{1, NAN, 3, 3, NAN}, 5), (std::vector<int>{2, 3, 0, 1, 4}));
+  EXPECT_EQ(likeliest(std::vector<float>{1, NAN, 3, 3, NAN}, 5), std::vector<int>()) << "no answer";
   EXPECT_EQ(likeliest(std::vector<float>{1, 2}, -1), std::vector<int>());
   EXPECT_EQ(numbers_text(std::vector<float>{1, -0.5f, 1.0f / 3, 1e-9f}), "1 -0.5 0.3333333 1e-09");
   EXPECT_EQ(nlohmann::json(image_json("a/b.png")), (nlohmann::json{{"image", "a/b.png"}}));

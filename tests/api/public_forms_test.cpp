@@ -227,9 +227,11 @@ TEST(PublicForms, AnErrorSaysWhatIsNotFinite) {
     return "no error";
   };
   const std::string logits = told([&](const ImageView&image) { model.logits(image); }),
+                    classes = told([&](const ImageView&image) { model.classify(image); }),
                     features = told([&](const ImageView&image) { model.embed(image); });
   EXPECT_TRUE(logits.starts_with("the model gives NaN or infinity: ") && logits.ends_with(" logits"))
       << logits;
+  EXPECT_EQ(classes, logits) << "no class is the likeliest";
   EXPECT_TRUE(features.ends_with(" features")) << features;
 }
 
