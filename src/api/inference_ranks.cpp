@@ -25,11 +25,10 @@ InferenceRanks::InferenceRanks(World world, const MeshConfig& mesh, const std::f
       mesh_(resolved(mesh, world_.size, heads)),
       leads_(world_.ranks[0]->rank() == 0) {}
 
-std::vector<std::string> InferenceRanks::from_leader(const std::function<std::vector<std::string>()>& find) {
-  if (!has_processes()) return find();
+std::vector<std::string> InferenceRanks::from_leader(std::vector<std::string> own) {
+  if (!has_processes()) return own;
   std::string joined;
-  if (leads_)
-    for (const std::string& text : find()) joined += text + '\0';
+  for (const std::string& text : own) joined += text + '\0';
   joined = from_first(*world_.ranks[0], joined);
   std::vector<std::string> texts;
   for (size_t at = 0; at < joined.size(); at += texts.back().size() + 1)

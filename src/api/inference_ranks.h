@@ -46,8 +46,8 @@ class InferenceRanks {
   int sharing() const { return world_.local_size; }  // ranks on this host
   std::string text() const { return world_text(world_, mesh_); }
 
-  // The texts that the first rank has; it alone calls `find`.
-  std::vector<std::string> from_leader(const std::function<std::vector<std::string>()>& find);
+  // Returns the texts of the first rank; those of others are not looked at.
+  std::vector<std::string> from_leader(std::vector<std::string> own);
   // Throws Error(kConfig) when ranks of other processes run another program, or differ in these facts.
   void require_same(Json facts);
   // Calls `body` once a rank; may be called once. A stop that ranks agreed on is thrown when all have ended.

@@ -70,7 +70,7 @@ void run_over(const Options& options, CommandRanks& ranks) {
   const Clock::time_point start = Clock::now();
   const PredictTask task = chosen_task(options);
   const std::vector<std::string> paths =
-      ranks.from_leader([&] { return list_images(options.positionals()); });
+      ranks.from_leader(ranks.leads() ? list_images(options.positionals()) : std::vector<std::string>());
   const std::unique_ptr<OpenedModel> model = open_chosen(options, ranks.console());
   PredictWork work{*model,       paths, task, read_engine_options(options), options.flag("exif"),
                    "--threads ", start};

@@ -44,13 +44,12 @@ TEST(EvalRank, DecodesWithAsManyThreadsAsCompute) {
   }
 }
 
-// Ranks that are processes hear a list of texts from the first; it alone finds them.
+// Ranks that are processes hear a list of texts from the first, whatever their own are.
 TEST(InferenceRanksTexts, AreThoseOfTheFirstRank) {
   for (const std::vector<std::string>& texts :
        {std::vector<std::string>{"a.png", "", "b c.png", "d"}, {"one"}, {}}) {
     auto worlds = thread_communicators(2);
     std::vector<std::vector<std::string>> heard(2);
-    std::vector<int> asked(2);
     std::vector<std::thread> threads;
     for (size_t r = 0; r < 2; ++r)
       threads.emplace_back([&, r] {
@@ -60,15 +59,11 @@ TEST(InferenceRanksTexts, AreThoseOfTheFirstRank) {
         mesh.dp = 2;
         InferenceRanks ranks(std::move(world), mesh);
         EXPECT_EQ(ranks.leads(), r == 0);
-        heard[r] = ranks.from_leader([&] {
-          ++asked[r];
-          return texts;
-        });
+        heard[r] = ranks.from_leader(r == 0 ? texts : std::vector<std::string>{"its own"});
       });
     for (std::thread& thread : threads) thread.join();
     EXPECT_EQ(heard[0], texts);
     EXPECT_EQ(heard[1], texts);
-    EXPECT_EQ(asked, (std::vector<int>{1, 0}));
   }
 }
 
