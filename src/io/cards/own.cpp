@@ -62,15 +62,15 @@ std::vector<std::string> read_labels(const Json& root, const std::string& origin
   if (!table) return {};
   if (!table->is_object()) wrong_type(origin, "id2label", *table, "an object");
   std::vector<std::string> labels(table->size());
-  bool made_up = true;
+  bool synthetic = true;
   for (size_t i = 0; i < labels.size(); ++i) {
     const auto at = table->find(std::to_string(i));
     VT_REQUIRE(at != table->end(), ErrorKind::kConfig, "%s: id2label has %zu entries but none for class %zu",
                origin.c_str(), labels.size(), i);
     labels[i] = json_label(*at, origin, "id2label");
-    made_up = made_up && labels[i] == "LABEL_" + std::to_string(i);
+    synthetic = synthetic && labels[i] == "LABEL_" + std::to_string(i);
   }
-  if (made_up) labels.clear();
+  if (synthetic) labels.clear();
   return labels;
 }
 
