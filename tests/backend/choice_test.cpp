@@ -201,6 +201,7 @@ TEST(Choice, FusedNodesHaveKernelsOfTheirOwn) {
 
 std::vector<std::string> names_in(const std::vector<Kernel>& kernels) {
   std::vector<std::string> names;
+  names.reserve(kernels.size());
   for (const Kernel& kernel : kernels) names.emplace_back(kernel.name);
   return names;
 }

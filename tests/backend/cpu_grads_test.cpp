@@ -42,8 +42,7 @@ TEST(CpuMathGrad, InfinitiesHaveASlopeAndNanStaysNan) {
   });
 }
 
-class CpuRowGrads : public ::testing::TestWithParam<std::pair<int64_t, int64_t>> {
- protected:
+struct CpuRowGrads : ::testing::TestWithParam<std::pair<int64_t, int64_t>> {
   int64_t rows = GetParam().first, width = GetParam().second;
   Floats x = random_floats(rows * width, 1, 3), dy = random_floats(rows * width, 2),
          gamma = random_floats(width, 3);

@@ -58,8 +58,7 @@ TEST(CpuMath, NanStaysNan) {
   });
 }
 
-class CpuRows : public ::testing::TestWithParam<std::pair<int64_t, int64_t>> {
- protected:
+struct CpuRows : ::testing::TestWithParam<std::pair<int64_t, int64_t>> {
   int64_t rows = GetParam().first, width = GetParam().second;
   Floats x = random_floats(rows * width, 1, 5), row = random_floats(width, 2),
          other = random_floats(rows * width, 3);
@@ -173,8 +172,10 @@ INSTANTIATE_TEST_SUITE_P(Shapes, CpuRows,
 
 // Every chain ends at the fixed point of x/2 + 1.
 TEST(CpuIsa, SpinDoesTheWorkItCounts) {
-  for_every_level(
-      [](const IsaKernels& isa) { EXPECT_EQ(isa.spin(100), 2.0f * static_cast<float>(isa.spin_flops / 2)); });
+  for_every_level([](const IsaKernels& isa) {
+    const auto chains = isa.spin_flops / 2;
+    EXPECT_EQ(isa.spin(100), 2.0f * static_cast<float>(chains));
+  });
 }
 
 TEST(CpuIsa, LevelsAreOrderedAndNamed) {

@@ -2,6 +2,7 @@
 // needed.
 #include <gtest/gtest.h>
 
+#include <bit>
 #include <map>
 
 #include "backend/cuda/kernels.h"
@@ -43,7 +44,7 @@ void answer_sessions(cuda::SessionApi& api) {
   api.close = [](Session*) {};
   api.use = [](Session&) {};
   // Nobody writes there; the next multiple of 256 bytes is 192 further on.
-  api.allocate = [](Session&, size_t) { return reinterpret_cast<std::byte*>(uintptr_t{1} << 40 | 64); };
+  api.allocate = [](Session&, size_t) { return std::bit_cast<std::byte*>(uintptr_t{1} << 40 | 64); };
   api.release = [](Session&, std::byte*) {};
   api.free_bytes = [](Session&) { return plugin.free; };
 }
