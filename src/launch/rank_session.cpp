@@ -82,6 +82,8 @@ RankSession::RankSession(const RankSettings& settings) : limits_{settings.deadli
   const char* address = environment_variable(kWatchVariable);
   const int rank = number_in("OMPI_COMM_WORLD_RANK", -1);
   if (rank >= 0 || address) ::prctl(PR_SET_PDEATHSIG, SIGKILL);
+  const std::optional<JobPlace> place = address ? std::nullopt : job_place(environment_variable);
+  if (place) arrival_ = std::make_unique<Arrival>(*place, limits_.join(), signals_);
   if (!address) return;
   launched_ = true;
   first_ = std::max(rank, 0);
@@ -131,6 +133,11 @@ std::function<void(TrainStep&, int64_t)> bit_fault(int rank) {
 }
 
 void RankSession::open(World& world) {
+  open_channel(world);
+  if (arrival_) arrival_->complete();
+}
+
+void RankSession::open_channel(World& world) {
   if (heartbeat_ || std::string_view(world.transport) != "mpi" || world.size < 2) return;
   Communicator& all = *world.ranks[0];
   first_ = all.rank();

@@ -12,6 +12,7 @@
 #include "base/stop.h"
 #include "dist/liveness/heartbeat.h"
 #include "dist/liveness/watch.h"
+#include "launch/arrival.h"
 #include "train/world.h"
 
 namespace vitrail {
@@ -40,7 +41,8 @@ class RankSession {
   // Returns whether this process is one of a job's, or has several ranks itself.
   static bool needed(int64_t ranks);
 
-  // Reports to `vitrail launch` from here on, if that has started this process.
+  // Reports to `vitrail launch` from here on, if that has started this process; if mpirun or srun has, the
+  // others have from here on as long to come, until open().
   explicit RankSession(const RankSettings& settings);
   ~RankSession();
   RankSession(const RankSession&) = delete;
@@ -56,6 +58,7 @@ class RankSession {
   void run(const std::function<void()>& body);
 
  private:
+  void open_channel(World& world);
   void start(liveness::HeartbeatSettings settings);
   void set_fault(int rank);
   void told(int code, bool by_others, const std::string& text);
@@ -67,6 +70,7 @@ class RankSession {
   liveness::Limits limits_;
   int first_ = 0, count_ = 1;
   bool launched_ = false;
+  std::unique_ptr<Arrival> arrival_;  // under plain mpirun and srun
   std::unique_ptr<liveness::Watch> watch_;
   std::unique_ptr<liveness::Heartbeat> heartbeat_;
   std::atomic<bool> over_{false}, all_left_{false};

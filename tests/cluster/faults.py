@@ -27,7 +27,7 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parent))
-from jobs import DEADLINE, ENDLESS, HOST, Bench, Broken, Job, compare, processes  # noqa: E402
+from jobs import DEADLINE, ENDLESS, HOST, SLACK, Bench, Broken, Job, compare, processes  # noqa: E402
 from kill_train import check_complete  # noqa: E402
 
 PHASES = ["init", "forward", "reduction", "evaluation", "save"]
@@ -101,6 +101,19 @@ class RankFaults(Bench):
 
     def absent(self):
         Job(self, "absent", ENDLESS, "1:init:0:absent", deadline=1).wait().expect(69, "rank 1 of 2 never came").expect_nobody()
+
+    def absent_in_plain_mpirun(self, rank):
+        """Two ranks of three wait in MPI_Init, where nothing of ours watches; one of them speaks."""
+        sleeper = [sys.executable, "-c", "import time; time.sleep(600)", "FOLDER"]
+        one, two = ["-n", "1", *sleeper], ["-n", "2"]
+        start = ["mpirun", "--oversubscribe", "--bind-to", "none", *(two if rank == 2 else [*one, ":", *two])]
+        job = Job(self, f"plain-absent-{rank}", [*ENDLESS, *([":", *one] if rank == 2 else [])], deadline=1, start=start).wait()
+        told = f"error: rank {rank} of 3 never came within 8 s, says rank "
+        job.expect(69, told, last=False).expect_nobody()
+        if job.text().count("error: ") != 1:
+            raise Broken(f"{job.folder.name}: not told once: {job.text()}")
+        if not 8 < job.ended - job.started < 8 + 2 * SLACK:
+            raise Broken(f"{job.folder.name}: ended after {job.ended - job.started:.1f} s")
 
     def port_taken(self):
         with socket.socket() as taken:
@@ -186,6 +199,8 @@ def cases(bench, long, shim):
     yield "a rank thread throws", bench.throws, (threads,)
     if long:  # the program waits eight times its least deadline
         yield "a rank never comes", bench.absent, ()
+        yield "plain mpirun, rank 0 never comes", bench.absent_in_plain_mpirun, (0,)
+    yield "plain mpirun, rank 2 never comes", bench.absent_in_plain_mpirun, (2,)
     for rank in (0, 1) if shim else ():
         yield f"no room on the disk of rank {rank}", bench.no_room, (shim, rank)
     yield "port taken", bench.port_taken, ()
