@@ -59,13 +59,13 @@ double of_terms(double a, double b, double errors) {
 }
 
 std::vector<Noise> noise_of(const Setting& s, const Op& op, const std::vector<Known>& ins,
-                            const std::vector<Known>& outs) {
+                            const std::vector<Known>& outs, std::span<const int64_t> tokens = {}) {
   ThreadPool pool(1);
   std::vector<TensorDesc> descs;
   descs.reserve(ins.size());
   for (const Known& in : ins) descs.push_back({s.type, in.shape});
   const std::vector<DType> types(outs.size(), DType::kF32);
-  return result_noise({op, descs, ins, {.weights = s.rounds}, pool}, outs, types);
+  return result_noise({op, descs, ins, {.weights = s.rounds}, pool, tokens}, outs, types);
 }
 
 Known packed(const Setting& s) {
@@ -153,6 +153,26 @@ TEST(NoiseOfAttention, OfQueriesKeysAndValues) {
         expect_near(noise->bound[i], (kFunction + kU) * std::abs(result.values[i]), "bound");
     }
   }
+}
+
+// Of a long sequence the rows of some tokens are asked for: their noise is what it is among those of all.
+TEST(NoiseOfAttention, OfChosenTokens) {
+  const Setting& s = kSettings[2];
+  const Known dy{kOut, {kDy[0], kDy[1]}}, result{kPacked, {1, -2, 3, -4, 5, -6}}, out{kOut, {0.5, -2}};
+  const Known sums{{{'B', 1}, {'H', 1}, {'N', 2}}, {1.5, 2.25}};
+  const auto expect_alike = [&](const Op& op, const std::vector<Known>& ins, const std::vector<Known>& outs) {
+    const std::vector<Noise> all = noise_of(s, op, ins, outs);
+    for (const int64_t token : {0, 1}) {
+      const std::vector<Noise> chosen = noise_of(s, op, ins, outs, {&token, 1});
+      for (size_t r = 0; r < outs.size(); ++r)
+        for (size_t row = outs[r].values.size() / 2, i = token * row; i < (token + 1) * row; ++i)
+          EXPECT_EQ(chosen[r].variance[i], all[r].variance[i]) << op.kind() << " " << r << " " << i;
+    }
+  };
+  expect_alike(AttentionOp(), {packed(s)}, {out});
+  expect_alike(AttentionSumsOp(), {packed(s)}, {out, sums});
+  expect_alike(AttentionGradOp(), {packed(s), dy}, {result});
+  expect_alike(AttentionSumsGradOp(), {packed(s), out, sums, dy}, {result});
 }
 
 // With a query of its own, dq and dkv are two results: here the query of the first token alone.

@@ -39,13 +39,15 @@ struct Known {
   Noise noise = {};
 };
 
-// Holds what the noise of a node depends on. `ins` are its inputs, whose types are in `descs`.
+// Holds what the noise of a node depends on. `ins` are its inputs, whose types are in `descs`. Of attention's
+// results the rows of `tokens` alone may be asked for, where a sequence is too long for all; none: all.
 struct NoiseQuery {
   const Op& op;
   DescSpan descs;
   std::span<const Known> ins;
   Rounding rounding;
   ThreadPool& pool;
+  std::span<const int64_t> tokens = {};
 };
 
 // Returns the noise of every result in `wanted` (outputs, then updated inputs, of `types`), their own

@@ -6,87 +6,11 @@
 #include <numeric>
 #include <optional>
 
-#include "ops/attention.h"
-#include "runtime/check/noise_rules.h"
+#include "runtime/check/softmax_row.h"
 
 namespace vitrail::noise {
 
 namespace {
-
-int64_t row_at(const AttentionStrides& s, int64_t b, int64_t i, int64_t h) {
-  return s.base + b * s.batch + i * s.row + h * s.head;
-}
-
-// A query's softmax weights and the mean squares of their errors.
-class Row {
- public:
-  Row(const Args& args, const AttentionGeometry& geometry)
-      : g(geometry),
-        q(args.query.ins[0]),
-        kv(args.query.ins[g.q.batch == 0 ? 1 : 0]),
-        scale(1 / std::sqrt(static_cast<double>(g.head_size))),
-        weights(static_cast<size_t>(g.keys)),
-        errors(weights.size()) {
-    if (!args.query.rounding.weights) return;
-    const DType type = narrow_type(args.query.descs);
-    unit = rounding_of(type, 1);
-    least = rounding_of(type, 0);
-  }
-
-  void find(int64_t b, int64_t h, int64_t i) {
-    double top = find_scores(b, h, i), total = 0;
-    for (double& weight : weights) total += weight = std::exp(weight - top);
-    for (size_t j = 0; j < weights.size(); ++j) {
-      weights[j] /= total;
-      errors[j] = square(weights[j]) * (errors[j] + square(kFunction) + square(unit) / 3) + narrow(1 / total);
-    }
-  }
-  // Takes the logarithm of the sum from the forward op instead of summing.
-  void find(int64_t b, int64_t h, int64_t i, double log_sum) {
-    find_scores(b, h, i);
-    for (size_t j = 0; j < weights.size(); ++j) {
-      weights[j] = std::exp(weights[j] - log_sum);
-      errors[j] =
-          square(weights[j]) * (errors[j] + square(kFunction) + square(kF32 * log_sum) + square(unit) / 3) +
-          narrow(1);
-    }
-  }
-  // Returns the mean square of the smallest 16-bit rounding step, for values that are divided by `total`
-  // afterwards.
-  double narrow(double inverse_total) const { return square(least * inverse_total) / 3; }
-
-  const AttentionGeometry g;
-  const Known &q, &kv;
-  const double scale;
-  Values weights, errors;
-  double unit = 0, least = 0;
-  int64_t query = 0;
-
- private:
-  // Returns the largest score.
-  double find_scores(int64_t b, int64_t h, int64_t i) {
-    query = row_at(g.q, b, i, h);
-    double top = -INFINITY;
-    for (int64_t j = 0; j < g.keys; ++j) {
-      find_score(j, row_at(g.k, b, j, h));
-      top = std::max(top, weights[j]);
-    }
-    return top;
-  }
-
-  // Computes the score of key j and the mean square of its error.
-  void find_score(int64_t j, int64_t key) {
-    double dot = 0, squares = 0, factors = 0;
-    for (int64_t e = 0; e < g.head_size; ++e) {
-      const double x = q.values[query + e], y = kv.values[key + e];
-      dot += x * y;
-      squares += dot * dot;
-      factors += q.noise.mean_square(query + e) * y * y + kv.noise.mean_square(key + e) * x * x;
-    }
-    weights[j] = dot * scale;
-    errors[j] = square(scale) * (squares * square(kSum) / 3 + factors) + square(kF32 * weights[j]);
-  }
-};
 
 AttentionGeometry geometry_of(const Args& args, size_t forward_ins) {
   std::vector<TensorDesc> descs;
@@ -106,6 +30,14 @@ struct Sums {
   Values sums, squares, errors;
 };
 
+// Says of each token whether the noise of its results is asked for.
+std::vector<bool> wanted_tokens(const Args& args, const AttentionGeometry& g) {
+  const std::span<const int64_t> tokens = args.query.tokens;
+  std::vector<bool> wanted(static_cast<size_t>(std::max(g.queries, g.keys)), tokens.empty());
+  for (const int64_t token : tokens) wanted.at(static_cast<size_t>(token)) = true;
+  return wanted;
+}
+
 // Holds what the forward op kept for its gradient.
 struct Kept {
   const Known &out, &log_sums;
@@ -118,10 +50,11 @@ class Gradients {
       : g(geometry_of(args, forward_ins)),
         dout(args.query.ins.back()),
         kept(forward),
+        wanted(wanted_tokens(args, g)),
         dq(static_cast<size_t>(args.query.ins[0].shape.elems())),
         dkv(static_cast<size_t>(args.query.ins[forward_ins - 1].shape.elems())) {
     args.query.pool.run(g.heads, [&](int64_t h, int) {
-      Row row(args, g);
+      SoftmaxRow row(args, g);
       for (int64_t b = 0; b < g.batch; ++b)
         for (int64_t i = 0; i < g.queries; ++i) add_query(row, b, h, i);
     });
@@ -130,10 +63,11 @@ class Gradients {
   const AttentionGeometry g;
   const Known& dout;
   const std::optional<Kept> kept;
+  const std::vector<bool> wanted;
   Sums dq, dkv;
 
  private:
-  void add_query(Row& row, int64_t b, int64_t h, int64_t i) {
+  void add_query(SoftmaxRow& row, int64_t b, int64_t h, int64_t i) {
     if (kept)
       row.find(b, h, i, kept->log_sums.values[(b * g.heads + h) * g.queries + i] * std::log(2.0));
     else
@@ -141,21 +75,22 @@ class Gradients {
     const int64_t dy = row_at(g.out, b, i, h);
     Values slopes(static_cast<size_t>(g.keys)), slope_errors(slopes.size());
     double mean = 0, mean_error = 0;
+    for_products(g, &dout.values[dy], row.kv, {g.v, b, h}, [&](int64_t j, double slope, double squares) {
+      slopes[j] = slope;
+      slope_errors[j] = squares * square(kSum) / 3;
+      mean += row.weights[j] * slope;
+      mean_error += row.errors[j] * square(slope);
+    });
     for (int64_t j = 0; j < g.keys; ++j) {
+      if (!wanted[j]) continue;
       const int64_t value = row_at(g.v, b, j, h);
-      double squares = 0;
       for (int64_t e = 0; e < g.head_size; ++e) {
         const double d = dout.values[dy + e];
-        slopes[j] += d * row.kv.values[value + e];
-        squares += slopes[j] * slopes[j];
         dkv.add(value + e, row.weights[j] * d, row.errors[j] * d * d);
       }
-      slope_errors[j] = squares * square(kSum) / 3;
-      mean += row.weights[j] * slopes[j];
-      mean_error += row.errors[j] * square(slopes[j]);
     }
     if (kept) find_mean(dy, mean, mean_error);
-    add_scores(row, b, h, {slopes, slope_errors, mean, mean_error});
+    add_scores(row, b, h, {slopes, slope_errors, mean, mean_error, wanted[i]});
   }
 
   // The mean is the product of the output, which is exact here, with its gradient.
@@ -172,11 +107,13 @@ class Gradients {
   struct Slopes {
     const Values &values, &errors;
     double mean, mean_error;
+    bool of_wanted;  // query
   };
-  void add_scores(const Row& row, int64_t b, int64_t h, const Slopes& slopes) {
+  void add_scores(const SoftmaxRow& row, int64_t b, int64_t h, const Slopes& slopes) {
     Values drift(static_cast<size_t>(g.head_size));  // the part of dq that an error of the mean causes
     const double step = row.narrow(*std::max_element(row.weights.begin(), row.weights.end()));
     for (int64_t j = 0; j < g.keys; ++j) {
+      if (!slopes.of_wanted && !wanted[j]) continue;
       const double weight = row.weights[j], slope = slopes.values[j] - slopes.mean;
       const double dscore = weight * slope * row.scale;
       const double error =
@@ -203,10 +140,12 @@ namespace {
 // The logarithm moves by the errors of the scores, each with its weight.
 Noise of_log_sums(const Args& args) {
   const AttentionGeometry g = geometry_of(args, 1);
+  const std::vector<bool> wanted = wanted_tokens(args, g);
   Noise noise = silence(args.out.values.size());
   args.query.pool.run(g.batch * g.heads, [&](int64_t task, int) {
-    Row row(args, g);
+    SoftmaxRow row(args, g);
     for (int64_t i = 0; i < g.queries; ++i) {
+      if (!wanted[i]) continue;
       row.find(task / g.heads, task % g.heads, i);
       const auto at = static_cast<size_t>(task * g.queries + i);
       noise.bound[at] = (kFunction + kF32) * (std::abs(args.out.values[at]) + 1);
@@ -218,11 +157,13 @@ Noise of_log_sums(const Args& args) {
 
 Noise of_outputs(const Args& args) {
   const AttentionGeometry g = geometry_of(args, args.query.ins.size());
+  const std::vector<bool> wanted = wanted_tokens(args, g);
   Noise noise = silence(args.out.values.size());
   args.query.pool.run(g.batch * g.heads, [&](int64_t task, int) {
     const int64_t b = task / g.heads, h = task % g.heads;
-    Row row(args, g);
+    SoftmaxRow row(args, g);
     for (int64_t i = 0; i < g.queries; ++i) {
+      if (!wanted[i]) continue;
       row.find(b, h, i);
       for (int64_t e = 0; e < g.head_size; ++e) {
         const int64_t at = row_at(g.out, b, i, h) + e;
