@@ -72,6 +72,7 @@ struct Heads {
     }
     if (kept_out) mean = kept_mean(dout, dy);
     const double scale = 1 / std::sqrt(static_cast<double>(g.head_size));
+    const bool leaves_out = fault == AttentionFault::kLastQueryLeftOut && i == g.queries - 1;
     const double of_dq = fault == AttentionFault::kNoMeanInDq ? 0 : mean;
     const double of_dk = fault == AttentionFault::kNoMeanInDk ? 0 : mean;
     for (int64_t j = 0; j < std::ssize(own); ++j) {
@@ -80,7 +81,7 @@ struct Heads {
       const double to_dk = fault == AttentionFault::kNoDk ? 0 : scale * own[j] * (slopes[j] - of_dk);
       for (int64_t e = 0; e < g.head_size; ++e) {
         dq[query + e] += to_dq * kv[key + e];
-        if (j >= g.keys) continue;  // no gradient is written beyond the last key
+        if (j >= g.keys || leaves_out) continue;  // no gradient is written beyond the last key
         dkv[key + e] += to_dk * q[query + e];
         dkv[value + e] += own[j] * dout[dy + e];
       }

@@ -15,7 +15,8 @@ enum class AttentionFault {
   kNoMeanInDk,
   kNoDq,
   kNoDk,
-  kMeanTooLarge,  // by a tenth; of what reads the mean from a kept output
+  kLastQueryLeftOut,  // of dk and dv, which sum over queries
+  kMeanTooLarge,      // by a tenth; of what reads the mean from a kept output
 };
 
 // Inputs and results are those of AttentionOp and AttentionGradOp.

@@ -98,6 +98,7 @@ DeviceInfo device_for(const OpCase& c, const std::vector<Shape>& shapes, const R
   const Backend& backend = find_backend(settings.backend);
   DeviceInfo device =
       &backend == &cuda_backend() ? cuda_device() : cpu_device(settings.threads, settings.isa);
+  if (settings.compute != 0) device.compute = settings.compute;
   if (*settings.kernel == 0) return device;
   const std::vector<TensorDesc> ins = input_descs(c, shapes, settings), outs = c.op->infer(ins);
   KernelTable table;
@@ -145,6 +146,14 @@ std::vector<TensorDesc> input_descs(const OpCase& c, const std::vector<Shape>& s
   return descs;
 }
 
+Values rounded(const Values& values, DType type) {
+  std::vector<std::byte> bytes(values.size() * size_of(type));
+  Values result(values.size());
+  convert_floats(values.data(), DType::kF64, bytes.data(), type, values.size());
+  convert_floats(bytes.data(), type, result.data(), DType::kF64, result.size());
+  return result;
+}
+
 std::vector<Values> make_inputs(const OpCase& c, const RunSettings& settings) {
   std::vector<Values> inputs;
   for (size_t i = 0; i < c.ins.size(); ++i) {
@@ -165,10 +174,7 @@ std::vector<Values> make_inputs(const OpCase& c, const RunSettings& settings) {
       inputs.push_back(std::move(values));
       continue;
     }
-    std::vector<std::byte> rounded(values.size() * size_of(dtype));
-    convert_floats(values.data(), DType::kF64, rounded.data(), dtype, values.size());
-    convert_floats(rounded.data(), dtype, values.data(), DType::kF64, values.size());
-    inputs.push_back(std::move(values));
+    inputs.push_back(rounded(values, dtype));
   }
   return inputs;
 }

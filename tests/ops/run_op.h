@@ -19,6 +19,7 @@ struct RunSettings {
   // At its launch a prepared kernel sees neither an op nor shapes, and the node it was prepared for is gone;
   // not so the reference's. For a case of op_cases().
   bool blind = false;
+  int compute = 0;          // of the GPU for which kernels are chosen; 0: of the one that runs them
   const char* kernel = "";  // what a table names for the op, which then runs; empty: there is no table
 };
 
@@ -33,6 +34,9 @@ std::vector<TensorDesc> input_descs(const OpCase& c, const std::vector<Shape>& s
 
 // Inputs of a case, a function of (case name, input, element), representable in the types of `settings`.
 std::vector<Values> make_inputs(const OpCase& c, const RunSettings& settings);
+
+// The values as elements of this type hold them.
+Values rounded(const Values& values, DType type);
 
 // The outputs, then the inputs the op updates. Shapes may differ from the case's (a shard); `inputs` match
 // them. An input that the op may overwrite is a value computed before it, so that it does.
