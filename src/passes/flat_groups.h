@@ -90,8 +90,9 @@ class ZeroPlan {
 Value group_value(const FlatGroup& group, int rank);
 
 // Lets the values of a program that lie in whole groups do so, and gathers those of which this rank has a
-// piece: once in the forward and once in the backward half, one group ahead of its first reader. A piece that
-// lies on the host comes to the device one group ahead of that; where one rank has all, nothing is gathered.
+// piece one block ahead of their first reader: once in the forward and once in the backward half, but for
+// what the forward half reads last, which stays. A piece that lies on the host comes to the device one block
+// ahead of that; where one rank has all, nothing is gathered.
 Program gather_parameters(const Program& program, const ZeroPlan& plan, int rank);
 
 // Lets every micro-step hand its gradients to their owners (stage 2 and 3): the gradients of a bucket are

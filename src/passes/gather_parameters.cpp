@@ -1,4 +1,4 @@
-// Gathers parameters of which a rank holds a piece (ZeRO), one group ahead of the first reader.
+// Gathers parameters of which a rank holds a piece (ZeRO), one block ahead of the first reader.
 #include <algorithm>
 #include <map>
 #include <utility>
@@ -36,9 +36,11 @@ class Gatherer {
   struct Use {
     const FlatGroup* group;
     Phase phase;
-    size_t first;  // the node that reads it first
-    std::vector<std::pair<ValueId, const FlatGroup::Member*>> read;
-    ValueId on_host = -1;  // the piece, where it lies there
+    size_t first, last;  // the nodes that read it first and last
+    std::map<ValueId, const FlatGroup::Member*> read;
+    bool stays = false;            // until the backward half has read it
+    bool gathered_before = false;  // by the forward half, where it stays
+    ValueId on_host = -1;          // the piece, where it lies there
     ValueId piece = -1, gathered = -1;
   };
 
@@ -49,33 +51,48 @@ class Gatherer {
     value.container_offset = found->member->offset;
   }
 
-  // Finds which groups are read where, and where each gather starts: at the first reader of the one before.
-  // An upload starts a block ahead of that, in the other half of the program, too: it waits for no other
-  // rank.
+  // Finds which groups are read where, and where each gather starts: at the first reader in the block before,
+  // in the other half of the program, too. An upload starts a block ahead of that.
   void find_uses() {
     std::map<std::pair<const FlatGroup*, Phase>, size_t> known;
-    std::map<std::pair<ValueId, Phase>, bool> seen;
     for (size_t i = 0; i < source_.nodes.size(); ++i) {
       const Node& node = source_.nodes[i];
       for (const ValueId in : node.ins) {
         const Value& value = source_.values[in];
         const auto found = value.persistent() ? plan_.find(value.name) : std::nullopt;
-        if (!found || found->group->whole || std::exchange(seen[{in, node.phase}], true)) continue;
+        if (!found || found->group->whole) continue;
         const auto [use, fresh] = known.try_emplace({found->group, node.phase}, uses_.size());
-        if (fresh) uses_.push_back({found->group, node.phase, i, {}});
-        uses_[use->second].read.emplace_back(in, found->member);
+        if (fresh) uses_.push_back({found->group, node.phase, i, i, {}});
+        uses_[use->second].last = i;
+        uses_[use->second].read.emplace(in, found->member);
       }
     }
+    keep_between_halves();
     issued_at_.resize(source_.nodes.size());
     uploaded_at_.resize(source_.nodes.size());
     needed_at_.resize(source_.nodes.size());
     for (size_t u = 0; u < uses_.size(); ++u) {
-      const bool ahead = plan_.shared() && u > 0 && uses_[u - 1].phase == uses_[u].phase;
-      const size_t gather = ahead ? u - 1 : u;
+      if (uses_[u].gathered_before) continue;
+      const size_t gather = plan_.shared() ? a_block_before(u) : u;
       issued_at_[uses_[gather].first].push_back(u);
       if (plan_.on_host()) uploaded_at_[uses_[a_block_before(gather)].first].push_back(u);
       needed_at_[uses_[u].first].push_back(u);
     }
+  }
+
+  // What the last two blocks of the forward half have read stays for the backward half, which begins with
+  // these: its room is that of a block and the one gathered ahead, which both halves need anyway.
+  void keep_between_halves() {
+    const auto is_back = [](const Use& use) { return use.phase == Phase::kBackward; };
+    const auto back = static_cast<size_t>(std::ranges::find_if(uses_, is_back) - uses_.begin());
+    if (back == 0) return;
+    const size_t alive = uses_[a_block_before(back - 1)].first;
+    for (size_t again = back; again < uses_.size(); ++again)
+      for (size_t u = 0; u < back; ++u) {
+        if (uses_[u].group != uses_[again].group || uses_[u].last < alive) continue;
+        uses_[u].stays = uses_[again].gathered_before = true;
+        uses_[u].read.merge(uses_[again].read);
+      }
   }
 
   // The first use in the block before that of a use, or the first of all. A block may have a group for each
@@ -139,9 +156,12 @@ class Gatherer {
 
   void finish(const Use& use) {
     if (plan_.shared()) await(use, use.piece, use.gathered, ".wait");
-    for (const auto& [id, member] : use.read)
-      views_[{id, use.phase}] = append(use, std::make_shared<ViewOp>(member->offset, member->desc.shape),
-                                       {use.gathered}, name_of(use, ("." + member->name).c_str()));
+    for (const auto& [id, member] : use.read) {
+      const ValueId view = append(use, std::make_shared<ViewOp>(member->offset, member->desc.shape),
+                                  {use.gathered}, name_of(use, ("." + member->name).c_str()));
+      views_[{id, use.phase}] = view;
+      if (use.stays) views_[{id, Phase::kBackward}] = view;
+    }
   }
 
   const Program& source_;
