@@ -1,10 +1,13 @@
-// Computes what follows an exchange in a block, as one pass over rows: a bias, a scale, the residual and the
-// layernorm of the sum. Which of bias, scale and norm are there is the op's own. Inputs x [... D], bias [D],
-// scale [D], residual [... D], norm weight [D], norm bias [D], without what is not there; outputs the sum and
-// its norm. The fuse pass alone makes it, for backends that have a kernel.
+// Computes what follows an exchange in a block, as one pass over rows: a bias, dropout of elements, a scale,
+// dropout of images, the residual and the layernorm of the sum. Which of these are there, but for the
+// residual, is the op's own. Inputs x [... D], bias [D], scale [D], residual [... D], norm weight [D], norm
+// bias [D], counters of both dropouts i64 [Z3], without what is not there; outputs the sum and its norm. The
+// fuse pass alone makes it, for backends that have a kernel.
 #pragma once
 
-#include "graph/op.h"
+#include <optional>
+
+#include "ops/dropout.h"
 
 namespace vitrail {
 
@@ -13,19 +16,21 @@ class ResidualRowsOp : public Op {
   struct Form {
     bool bias = false, scale = false, norm = false;
     double eps = 0;  // of the norm
+    std::optional<DropoutOp> elements = {}, images = {};
   };
   explicit ResidualRowsOp(Form form) : form_(form) {}
 
   static constexpr std::string_view kKind = "residual_rows";
   std::string_view kind() const override { return kKind; }
   std::vector<TensorDesc> infer(DescSpan ins) const override;
-  DimsRule dims() const override { return {"D"}; }
-  int64_t reduction_length(DescSpan ins) const override { return form_.norm ? ins.back().elems() : 1; }
+  DimsRule dims() const override { return {"DZ"}; }
+  int64_t reduction_length(DescSpan ins) const override { return form_.norm ? ins[norm_at()].elems() : 1; }
   double flops(DescSpan ins, DescSpan outs) const override;
   std::string attributes() const override;
   int in_place_input() const override { return 0; }
 
   const Form& form() const { return form_; }
+  bool drops() const { return form_.elements || form_.images; }
   // Each returns where an input stands; those of bias and scale hold only where the op has them.
   size_t bias_at() const { return 1; }
   size_t scale_at() const { return form_.bias ? 2 : 1; }

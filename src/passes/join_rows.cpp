@@ -1,8 +1,10 @@
-// Makes one pass over rows of the bias, scale, residual and layernorm behind a collective.
+// Makes one pass over rows of the bias, dropout, scale, residual and layernorm behind a collective.
 #include <algorithm>
+#include <optional>
 
 #include "ops/bias.h"
 #include "ops/collective.h"
+#include "ops/dropout.h"
 #include "ops/elementwise.h"
 #include "ops/flat.h"
 #include "ops/layernorm.h"
@@ -73,44 +75,69 @@ class RowJoiner {
     return taken || !is_f32(node(i).ins[1]) || !is_f32(node(i).outs[0]) ? -1 : i;
   }
 
+  // What follows an exchange so far, each read by the next alone.
+  struct Chain {
+    ValueId flowing;
+    int at;  // who reads it; -1: several, or none
+    ResidualRowsOp::Form form = {};
+    std::vector<int> members = {};
+    std::vector<ValueId> ins = {flowing};
+    ValueId counters = -1;
+
+    ValueId after(const Node& member) {
+      members.push_back(at);
+      return flowing = member.outs[0];
+    }
+  };
+
+  // Each takes the next node along if it is one of these.
+  template <typename Taken>
+  void take_vector(Chain& chain, bool& has) const {
+    if (chain.at < 0 || !is<Taken>(*node(chain.at).op) || !takes_vector(chain.at, chain.flowing)) return;
+    has = true;
+    chain.ins.push_back(node(chain.at).ins[1]);
+    chain.at = only_reader(chain.after(node(chain.at)));
+  }
+  void take_drop(Chain& chain, DropUnit unit, std::optional<DropoutOp>& drop) const {
+    const auto* op = chain.at < 0 ? nullptr : dynamic_cast<const DropoutOp*>(node(chain.at).op.get());
+    if (!op || op->unit() != unit) return;
+    const ValueId counters = node(chain.at).ins[1];
+    if (chain.counters >= 0 && chain.counters != counters) return;
+    drop.emplace(*op);
+    chain.counters = counters;
+    chain.at = only_reader(chain.after(node(chain.at)));
+  }
+
   void join_from(int first, std::vector<Node>& joined) {
     const Node& start = node(first);
-    if (!is<BiasOp, ScaleOp, AddOp>(*start.op)) return;
-    ValueId flowing = is_exchanged(start.ins[0]) ? start.ins[0] : start.ins[1];
-    if (!is_exchanged(flowing) || only_reader(flowing) != first) return;
-    ResidualRowsOp::Form form;
-    std::vector<int> members;
-    std::vector<ValueId> ins = {flowing};
-    int at = first;
-    const auto step = [&](bool& has) {
-      if (!takes_vector(at, flowing)) return false;
-      has = true;
-      members.push_back(at);
-      ins.push_back(node(at).ins[1]);
-      flowing = node(at).outs[0];
-      at = only_reader(flowing);
-      return at >= 0;
-    };
-    if (is<BiasOp>(*node(at).op) && !step(form.bias)) return;
-    if (is<ScaleOp>(*node(at).op) && !step(form.scale)) return;
-    if (!is<AddOp>(*node(at).op)) return;
-    const ValueId residual = node(at).ins[0] == flowing ? node(at).ins[1] : node(at).ins[0];
-    if (residual == flowing || !is_f32(residual)) return;
-    members.push_back(at);
-    ins.push_back(residual);
+    if (!is<BiasOp, DropoutOp, ScaleOp, AddOp>(*start.op)) return;
+    Chain chain{.flowing = is_exchanged(start.ins[0]) ? start.ins[0] : start.ins[1], .at = first};
+    if (!is_exchanged(chain.flowing) || only_reader(chain.flowing) != first) return;
+    ResidualRowsOp::Form& form = chain.form;
+    take_vector<BiasOp>(chain, form.bias);
+    take_drop(chain, DropUnit::kElement, form.elements);
+    take_vector<ScaleOp>(chain, form.scale);
+    take_drop(chain, DropUnit::kSample, form.images);
+    const int at = chain.at;
+    if (at < 0 || !is<AddOp>(*node(at).op)) return;
+    const ValueId residual = node(at).ins[0] == chain.flowing ? node(at).ins[1] : node(at).ins[0];
+    if (residual == chain.flowing || !is_f32(residual)) return;
+    chain.ins.push_back(residual);
+    chain.after(node(at));
     Node rows = node(at);
     if (const int norm = norm_behind(at); norm >= 0) {
       form.norm = true;
       form.eps = static_cast<const LayernormOp&>(*node(norm).op).eps();
-      members.push_back(norm);
-      ins.insert(ins.end(), node(norm).ins.begin() + 1, node(norm).ins.end());
+      chain.members.push_back(norm);
+      chain.ins.insert(chain.ins.end(), node(norm).ins.begin() + 1, node(norm).ins.end());
       rows.outs.push_back(node(norm).outs[0]);
     }
-    if (members.size() < 2) return;
+    if (chain.members.size() < 2) return;
+    if (chain.counters >= 0) chain.ins.push_back(chain.counters);
     rows.op = std::make_shared<ResidualRowsOp>(form);
-    rows.ins = std::move(ins);
-    for (const int member : members) gone_[member] = true;
-    joined[members.back()] = std::move(rows);
+    rows.ins = std::move(chain.ins);
+    for (const int member : chain.members) gone_[member] = true;
+    joined[chain.members.back()] = std::move(rows);
   }
 
   const Program& program_;

@@ -7,10 +7,12 @@
 #include "graph/builder.h"
 #include "ops/bias.h"
 #include "ops/collective.h"
+#include "ops/dropout.h"
 #include "ops/elementwise.h"
 #include "ops/gelu.h"
 #include "ops/layernorm.h"
 #include "ops/linear.h"
+#include "ops/scale.h"
 #include "ops/turn.h"
 #include "ops/update/control.h"
 #include "ops/update/sgd.h"
@@ -130,6 +132,8 @@ struct BehindASum {
   bool has_bias = true, for_tokens = false, is_output = false;
   DType norm = DType::kF32;
   bool norm_of_another = false;
+  std::vector<DropUnit> drops = {};  // with a scale behind the first
+  bool other_counters = false;       // of the last
 };
 
 // Returns how many results the pass over rows has; 0: there is none.
@@ -146,6 +150,14 @@ size_t joined_results(const BehindASum& how) {
     flowing = b.add<BiasOp>({flowing, b.parameter("b", {how.bias, shape})}, "bias");
   }
   if (how.is_output) b.output("biased", flowing);
+  const TensorDesc three{DType::kI64, {{'Z', kCounterCount}}};
+  const ValueId counters = b.input("counters", three), others = b.input("others", three);
+  for (size_t i = 0; i < how.drops.size(); ++i) {
+    const bool last = i + 1 == how.drops.size();
+    flowing = b.add<DropoutOp>({flowing, last && how.other_counters ? others : counters},
+                               "drop" + std::to_string(i), 0.5, how.drops[i], uint64_t{i});
+    if (i == 0 && !last) flowing = b.add<ScaleOp>({flowing, b.parameter("s", row)}, "scale");
+  }
   const ValueId sum = b.add<AddOp>({b.input("residual", x), flowing}, "add");
   b.output("y", sum);
   const ValueId normed = how.norm_of_another ? other : sum;
@@ -167,6 +179,16 @@ TEST(JoinedRows, TakeWhatFollowsAtOnceAndNothingElse) {
   EXPECT_EQ(joined_results({.norm_of_another = true}), 1u);
   EXPECT_EQ(joined_results({.has_bias = false}), 2u);
   EXPECT_EQ(joined_results({.has_bias = false, .norm_of_another = true}), 0u) << "a sum alone stays one";
+}
+
+TEST(JoinedRows, TakeWhatIsDroppedAlong) {
+  constexpr DropUnit kElement = DropUnit::kElement, kSample = DropUnit::kSample;
+  EXPECT_EQ(joined_results({.drops = {kElement}}), 2u);
+  EXPECT_EQ(joined_results({.drops = {kSample}}), 2u);
+  EXPECT_EQ(joined_results({.has_bias = false, .norm_of_another = true, .drops = {kSample}}), 1u);
+  EXPECT_EQ(joined_results({.drops = {kElement, kSample}}), 2u) << "with a scale between";
+  EXPECT_EQ(joined_results({.drops = {kElement, kSample}, .other_counters = true}), 0u);
+  EXPECT_EQ(joined_results({.drops = {kSample, kElement}}), 0u) << "in another order than the op has";
 }
 
 TEST(PassEdges, NothingIsNoPipelineAndNoSegment) {

@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "backend/ref/drop_mask.h"
 #include "backend/ref/loops.h"
 #include "ops/cross_entropy.h"
 #include "ops/dropout.h"
@@ -72,26 +73,10 @@ void loss_sum(const KernelArgs& args) {
 }
 
 void dropout(const KernelArgs& args) {
-  const auto& op = static_cast<const DropoutOp&>(args.op);
-  const auto* counters = static_cast<const int64_t*>(args.ins[1].data());
-  const Shape& shape = args.ins[0].shape();
-  const uint64_t stream = dropout_stream(op.key(), counters[0], counters[1]);
-  const double kept = op.scale();
+  const DropMask drop(static_cast<const DropoutOp&>(args.op), args.ins[0].shape(), args.ins[1]);
   const double* x = args.ins[0].as<double>();
   double* y = args.outs[0].as<double>();
-  for (int64_t i = 0, count = shape.elems(); i < count; ++i) {
-    // The element's index in the whole tensor, of which this view may be a shard.
-    uint64_t index = 0, rest = static_cast<uint64_t>(i), inner = static_cast<uint64_t>(count);
-    for (size_t d = 0; d < shape.rank(); ++d) {
-      inner /= static_cast<uint64_t>(shape[d].local);
-      const uint64_t place = rest / inner + static_cast<uint64_t>(shape[d].offset) +
-                             (d == 0 ? static_cast<uint64_t>(counters[2]) : 0);
-      rest %= inner;
-      if (d == 0 || op.unit() == DropUnit::kElement)
-        index = index * static_cast<uint64_t>(shape[d].extent) + place;
-    }
-    y[i] = dropout_keeps(stream, index, op.probability()) ? x[i] * kept : 0.0;
-  }
+  for (int64_t i = 0, count = args.ins[0].desc().elems(); i < count; ++i) y[i] = drop(i, x[i]);
 }
 
 void multiply(const KernelArgs& args) {

@@ -1,7 +1,9 @@
 // Reference loops of the ops that work on rows or single elements.
 #include <algorithm>
 #include <cmath>
+#include <optional>
 
+#include "backend/ref/drop_mask.h"
 #include "backend/ref/loops.h"
 #include "ops/bias.h"
 #include "ops/elementwise.h"
@@ -63,11 +65,16 @@ void residual_rows(const KernelArgs& args) {
   const auto& op = static_cast<const ResidualRowsOp&>(args.op);
   const int64_t width = args.ins[0].shape().local('D'), count = args.ins[0].desc().elems();
   const auto input = [&](size_t i, int64_t at) { return args.ins[i].as<double>()[at]; };
+  std::optional<DropMask> elements, images;
+  if (op.form().elements) elements.emplace(*op.form().elements, args.ins[0].shape(), args.ins.back());
+  if (op.form().images) images.emplace(*op.form().images, args.ins[0].shape(), args.ins.back());
   double* sum = args.outs[0].as<double>();
   for (int64_t i = 0; i < count; ++i) {
     double x = input(0, i);
     if (op.form().bias) x += input(op.bias_at(), i % width);
+    if (elements) x = (*elements)(i, x);
     if (op.form().scale) x *= input(op.scale_at(), i % width);
+    if (images) x = (*images)(i, x);
     sum[i] = x + input(op.residual_at(), i);
   }
   for (int64_t at = 0; op.form().norm && at < count; at += width)

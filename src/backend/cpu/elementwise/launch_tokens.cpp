@@ -2,6 +2,7 @@
 // a node once, when its kernel is prepared.
 #include <cstring>
 
+#include "backend/cpu/elementwise/dropping.h"
 #include "backend/cpu/launch.h"
 #include "backend/cpu/tiles.h"
 #include "ops/concat_tokens.h"
@@ -132,94 +133,16 @@ std::string declines_dropout(const NodeView& node, const DeviceInfo&) {
   return {};
 }
 
-// The elements of a part as runs of neighbours in the whole value.
-class Runs {
- public:
-  explicit Runs(const Shape& shape) : shape_(shape) {
-    for (size_t d = 0; d < shape.rank(); ++d)
-      if (d == 0 || shape[d].local != shape[d].extent) cut_ = d;
-    for (size_t d = cut_; d < shape.rank(); ++d) length_ *= shape[d].local;
-  }
-
-  int64_t length() const { return length_; }
-  int64_t count() const { return shape_.elems() / length_; }
-  // Returns where a run begins in the whole value, whose first dim begins at `position`.
-  uint64_t start(int64_t run, uint64_t position) const {
-    uint64_t index = 0, rest = static_cast<uint64_t>(run), inner = static_cast<uint64_t>(count());
-    for (size_t d = 0; d < shape_.rank(); ++d) {
-      uint64_t place = static_cast<uint64_t>(shape_[d].offset) + (d == 0 ? position : 0);
-      if (d < cut_) {
-        inner /= static_cast<uint64_t>(shape_[d].local);
-        place += rest / inner;
-        rest %= inner;
-      }
-      index = index * static_cast<uint64_t>(shape_[d].extent) + place;
-    }
-    return index;
-  }
-
- private:
-  Shape shape_;
-  size_t cut_ = 0;  // the last dim that is a part, or the first
-  int64_t length_ = 1;
-};
-
-// Drops whole images, or elements.
-struct Dropout {
-  DropoutOp op;
-  Images images;
-  int64_t offset;  // of the first image in the batch
-  Runs runs;
-  uint64_t threshold;
-  float scale;  // of what is kept
-
-  explicit Dropout(const NodeView& node)
-      : op(static_cast<const DropoutOp&>(node.op)),
-        images(node.ins[0].shape),
-        offset(node.ins[0].shape[0].offset),
-        runs(node.ins[0].shape),
-        threshold(op.threshold()),
-        scale(static_cast<float>(op.scale())) {}
-
-  void operator()(const KernelArgs& args) const {
-    const auto* counters = static_cast<const int64_t*>(args.ins[1].data());
-    const auto position = static_cast<uint64_t>(counters[2]);
-    const uint64_t stream = dropout_stream(op.key(), counters[0], counters[1]);
-    if (op.unit() == DropUnit::kSample) return drop_images(args, stream, position);
-    drop_elements(args, stream, position);
-  }
-  void drop_images(const KernelArgs& args, uint64_t stream, uint64_t position) const {
-    const CpuContext context = context_of(args);
-    images.each(context, [&](int64_t b) {
-      float* target = args.outs[0].as<float>() + b * images.elems;
-      const uint64_t sample = position + static_cast<uint64_t>(offset + b);
-      if (!dropout_keeps(stream, sample, op.probability())) return zero(target, images.elems);
-      context.isa.multiply(args.ins[0].as<float>() + b * images.elems, scale, images.elems, target);
-    });
-  }
-  void drop_elements(const KernelArgs& args, uint64_t stream, uint64_t position) const {
-    const CpuContext context = context_of(args);
-    const auto drop = [&](int64_t run, int64_t first, int64_t count) {
-      const int64_t at = run * runs.length() + first;
-      context.isa.drop_elements({.x = args.ins[0].as<float>() + at,
-                                 .y = args.outs[0].as<float>() + at,
-                                 .count = count,
-                                 .stream = stream,
-                                 .index = runs.start(run, position) + static_cast<uint64_t>(first),
-                                 .threshold = threshold,
-                                 .scale = scale});
-    };
-    if (runs.count() == 1)
-      return spread_rows(context, runs.length(), 1,
-                         [&](int64_t first, int64_t count) { drop(0, first, count); });
-    spread_rows(context, runs.count(), runs.length(), [&](int64_t first, int64_t count) {
-      for (int64_t run = first; run < first + count; ++run) drop(run, 0, runs.length());
-    });
-  }
-};
-
 Prepared prepare_dropout(const NodeView& node, const DeviceInfo&) {
-  return {0, Dropout(node)};
+  const Dropping drop(static_cast<const DropoutOp&>(node.op), node.ins[0].shape);
+  return {0, [drop, elems = node.ins[0].elems()](const KernelArgs& args) {
+            const CpuContext context = context_of(args);
+            const float* x = args.ins[0].as<float>();
+            float* y = args.outs[0].as<float>();
+            spread_rows(context, elems, 1, [&](int64_t first, int64_t count) {
+              drop(context, args.ins[1], {first, count}, x + first, y + first);
+            });
+          }};
 }
 
 }  // namespace

@@ -70,11 +70,11 @@ namespace {
 
 // The scratch layout: one chunk of x as panels, the same chunk of dy transposed, and partial sums that are
 // yet to be added.
-struct Parts {
+struct Bf16Parts {
   int64_t chunk, dy_stride;  // rows; elements between rows of the transposed dy
   int64_t panels, dy, sums;  // bytes
 
-  Parts(const IsaKernels& isa, int64_t m, int64_t n, int64_t k, bool add) {
+  Bf16Parts(const IsaKernels& isa, int64_t m, int64_t n, int64_t k, bool add) {
     chunk = round_up(ceil_div(m, ceil_div(m, kChunkRows)), kTransposeRows);
     dy_stride = chunk + kBf16Depth;  // rows a power of two apart would share few cache sets
     panels = packed_bytes(isa, k, chunk);
@@ -84,8 +84,8 @@ struct Parts {
 };
 
 // Packs rows [first, first + depth) of x and dy into the shared scratch.
-void pack_chunk(const CpuContext& context, const Bf16WeightGradArgs& args, const Parts& parts, int64_t first,
-                int64_t depth, std::byte* panels, uint16_t* dy) {
+void pack_chunk(const CpuContext& context, const Bf16WeightGradArgs& args, const Bf16Parts& parts,
+                int64_t first, int64_t depth, std::byte* panels, uint16_t* dy) {
   const Bf16TensorKernels& kernels = context.isa.bf16_tensors;
   const int64_t columns = pack_columns(context.isa), packs = ceil_div(args.k, columns),
                 transposes = ceil_div(depth, kTransposeRows);
@@ -104,7 +104,7 @@ void pack_chunk(const CpuContext& context, const Bf16WeightGradArgs& args, const
 }  // namespace
 
 ScratchNeed bf16_weight_grad_scratch(const IsaKernels& isa, int64_t m, int64_t n, int64_t k, bool add) {
-  const Parts parts(isa, m, n, k, add);
+  const Bf16Parts parts(isa, m, n, k, add);
   return {static_cast<size_t>(parts.panels + parts.dy + parts.sums),
           tile_bytes(isa, bf16_tiling(isa, n, k), parts.chunk)};
 }
@@ -112,7 +112,7 @@ ScratchNeed bf16_weight_grad_scratch(const IsaKernels& isa, int64_t m, int64_t n
 void parallel_bf16_weight_grad(const CpuContext& context, const Bf16WeightGradArgs& args) {
   const IsaKernels& isa = context.isa;
   const Scratch scratch(context, bf16_weight_grad_scratch(isa, args.m, args.n, args.k, args.add));
-  const Parts parts(isa, args.m, args.n, args.k, args.add);
+  const Bf16Parts parts(isa, args.m, args.n, args.k, args.add);
   auto* panels = reinterpret_cast<std::byte*>(scratch.shared());
   auto* dy = reinterpret_cast<uint16_t*>(panels + parts.panels);
   auto* sums = reinterpret_cast<float*>(panels + parts.panels + parts.dy);

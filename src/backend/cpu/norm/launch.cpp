@@ -2,7 +2,9 @@
 // node once, when its kernel is prepared.
 #include <algorithm>
 #include <cstring>
+#include <optional>
 
+#include "backend/cpu/elementwise/dropping.h"
 #include "backend/cpu/launch.h"
 #include "backend/cpu/norm/norm.h"
 #include "backend/cpu/tiles.h"
@@ -42,6 +44,16 @@ Prepared prepare_layernorm(const NodeView& node, const DeviceInfo&) {
 struct ResidualRows {
   ResidualRowsOp op;
   int64_t width, rows, few;
+  std::optional<Dropping> elements, images;
+
+  explicit ResidualRows(const NodeView& node)
+      : op(static_cast<const ResidualRowsOp&>(node.op)),
+        width(node.ins[0].shape.local('D')),
+        rows(node.ins[0].elems() / width),
+        few(std::max<int64_t>(1, 2048 / width)) {
+    if (op.form().elements) elements.emplace(*op.form().elements, node.ins[0].shape);
+    if (op.form().images) images.emplace(*op.form().images, node.ins[0].shape);
+  }
 
   void operator()(const KernelArgs& args) const {
     const CpuContext context = context_of(args);
@@ -54,14 +66,21 @@ struct ResidualRows {
     const auto input = [&](size_t i, int64_t from = 0) { return args.ins[i].as<float>() + from; };
     float* sum = args.outs[0].as<float>() + at;
     const float* x = input(0, at);
+    const auto drop = [&](const std::optional<Dropping>& dropping) {
+      if (!dropping) return;
+      (*dropping)(context, args.ins.back(), {at, count * width}, x, sum);
+      x = sum;
+    };
     if (op.form().bias) {
       context.isa.add_row(x, input(op.bias_at()), count, width, sum);
       x = sum;
     }
+    drop(elements);
     if (op.form().scale) {
       context.isa.scale_row(x, input(op.scale_at()), count, width, sum);
       x = sum;
     }
+    drop(images);
     context.isa.add(x, input(op.residual_at(), at), count * width, sum);
     if (!op.form().norm) return;
     NormRows norm = norm_sizes(count * width, width, op.form().eps);
@@ -74,9 +93,14 @@ struct ResidualRows {
 };
 
 Prepared prepare_residual_rows(const NodeView& node, const DeviceInfo&) {
-  const int64_t width = node.ins[0].shape.local('D');
-  return {0, ResidualRows{static_cast<const ResidualRowsOp&>(node.op), width, node.ins[0].elems() / width,
-                          std::max<int64_t>(1, 2048 / width)}};
+  return {0, ResidualRows(node)};
+}
+
+// The counters of what is dropped are integers.
+std::string declines_residual_rows(const NodeView& node, const DeviceInfo& device) {
+  NodeView rows = node;
+  if (static_cast<const ResidualRowsOp&>(node.op).drops()) rows.ins = node.ins.first(node.ins.size() - 1);
+  return declines_unless_f32(rows, device);
 }
 
 Prepared prepare_qk_norm(const NodeView& node, const DeviceInfo&) {
@@ -165,7 +189,7 @@ std::string declines_row_sums(const NodeView& node, const DeviceInfo& device) {
 std::vector<OpKernels> norm_kernels() {
   return {
       row<LayernormOp>({rows_kernel(prepare_layernorm)}),
-      row<ResidualRowsOp>({rows_kernel(prepare_residual_rows)}),
+      row<ResidualRowsOp>({rows_kernel(prepare_residual_rows, declines_residual_rows)}),
       row<QkNormOp>({rows_kernel(prepare_qk_norm)}),
       row<SoftmaxOp>({rows_kernel(prepare_softmax)}),
       row<LayernormGradOp>({rows_kernel(prepare_layernorm_grad, declines_row_sums)}),
