@@ -11,7 +11,7 @@ namespace vitrail::cli {
 namespace {
 
 TEST(TopClasses, SortedWithLabels) {
-  const auto top = top_classes(std::vector<float>{0.1f, 0.4f, 0.1f, 0.4f, NAN}, {"a", "b"}, 3);
+  const auto top = top_classes(std::vector<float>{0.1f, 0.4f, 0.1f, 0.4f, 0.0f}, {"a", "b"}, 3);
   ASSERT_EQ(top.size(), 3u);
   EXPECT_EQ(top[0].label, "b");
   EXPECT_EQ(top[1].label, "class 3") << "equal ones by index";
