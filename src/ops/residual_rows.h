@@ -6,6 +6,7 @@
 #pragma once
 
 #include <optional>
+#include <utility>
 
 #include "ops/dropout.h"
 
@@ -18,7 +19,7 @@ class ResidualRowsOp : public Op {
     double eps = 0;  // of the norm
     std::optional<DropoutOp> elements = {}, images = {};
   };
-  explicit ResidualRowsOp(Form form) : form_(form) {}
+  explicit ResidualRowsOp(Form form) : form_(std::move(form)) {}
 
   static constexpr std::string_view kKind = "residual_rows";
   std::string_view kind() const override { return kKind; }
