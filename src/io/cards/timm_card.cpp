@@ -137,7 +137,7 @@ bool read_special_arg(const std::string& key, const Json& value, StatedConfig* s
   } else if (key == "act_layer") {
     if (is_named(value)) set_activation(value, "act_layer", Dialect::kTimm, stated);
   } else if (key == "attn_layer" || key == "embed_norm_layer") {
-    return value == "" || (key == "attn_layer" && value == "attn");
+    return !is_named(value) || (key == "attn_layer" && value == "attn");
   } else {
     return key == "mlp_ratio";
   }
