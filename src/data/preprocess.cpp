@@ -16,34 +16,17 @@ bool is_tf(const PreprocessConfig& config) {
   return config.resampler != Resampler::kPillow;
 }
 
-void check_config(const PreprocessConfig& config) {
-  const auto in_range = [](int64_t side, int64_t least) { return side >= least && side <= kMaxSide; };
-  VT_REQUIRE(in_range(config.height, 1) && in_range(config.width, 1), ErrorKind::kConfig,
-             "preprocessing to %lld x %lld pixels: sides must be in 1..%lld",
-             static_cast<long long>(config.width), static_cast<long long>(config.height),
-             static_cast<long long>(kMaxSide));
-  VT_REQUIRE(in_range(config.resize, 0) && in_range(config.resize_longer, 0), ErrorKind::kConfig,
-             "preprocessing with resize %lld and resize_longer %lld: expected 0..%lld",
-             static_cast<long long>(config.resize), static_cast<long long>(config.resize_longer),
-             static_cast<long long>(kMaxSide));
-  VT_REQUIRE(config.resampler != Resampler::kTf || config.interpolation == Interpolation::kBilinear,
-             ErrorKind::kConfig, "resampler tf knows interpolation bilinear only, found %s",
-             enum_name(config.interpolation));
-}
-
-int64_t round_half_even(double x) {
-  return static_cast<int64_t>(std::nearbyint(x));
-}
-
 Size shorter_side(const Image& image, int64_t resize) {
   if (image.width <= image.height) return {resize * image.height / image.width, resize};
   return {resize, resize * image.width / image.height};
 }
 
-Size covering(const Image& image, Size sides) {
+// Returns the smallest size of the image's shape that covers the sides, or the largest within them.
+Size in_proportion(const Image& image, Size sides, bool within) {
   const auto height = static_cast<double>(image.height), width = static_cast<double>(image.width);
-  const double ratio =
-      std::min(height / static_cast<double>(sides.height), width / static_cast<double>(sides.width));
+  const double rows = height / static_cast<double>(sides.height),
+               columns = width / static_cast<double>(sides.width);
+  const double ratio = within ? std::max(rows, columns) : std::min(rows, columns);
   return {std::max<int64_t>(round_half_even(height / ratio), 1),
           std::max<int64_t>(round_half_even(width / ratio), 1)};
 }
@@ -55,12 +38,15 @@ Size tf_shorter_side(const Image& image, int64_t resize) {
 }
 
 Size resized(const Image& image, const PreprocessConfig& config) {
-  if (config.mode == ResizeMode::kStretch) return {config.height, config.width};
-  const ResizeSides sides = resize_sides(config);
+  const ResizeSides crop = crop_sides(config), sides = resize_sides(config);
+  if (config.mode == ResizeMode::kStretch) return {crop.height, crop.width};
+  if (config.mode == ResizeMode::kNone) return {image.height, image.width};
   if (config.mode == ResizeMode::kStretchCrop) return {sides.height, sides.width};
+  const bool within = config.mode == ResizeMode::kLongerSide;
+  if (within) return in_proportion(image, {sides.height, sides.width}, within);
   if (is_tf(config)) return tf_shorter_side(image, std::min(sides.height, sides.width));
   return sides.height == sides.width ? shorter_side(image, sides.height)
-                                     : covering(image, {sides.height, sides.width});
+                                     : in_proportion(image, {sides.height, sides.width}, within);
 }
 
 // The overlap of one side of the resized image with the crop: the crop's start in the image or, when the
@@ -69,8 +55,9 @@ struct Placement {
   int64_t from = 0, to = 0, length = 0;
 };
 
-Placement centre(int64_t resized, int64_t crop, bool round_down) {
-  if (resized < crop) return {0, (crop - resized) / 2, resized};
+// `up`: transformers rounds down where the crop starts, and so up where a smaller image does.
+Placement centre(int64_t resized, int64_t crop, bool round_down, bool up) {
+  if (resized < crop) return {0, (crop - resized + (up ? 1 : 0)) / 2, resized};
   const int64_t margin = resized - crop;
   return {round_down ? margin / 2 : round_half_even(static_cast<double>(margin) / 2.0), 0, crop};
 }
@@ -82,11 +69,17 @@ struct Layout {
 };
 
 Layout lay_out(const Image& image, const PreprocessConfig& config) {
-  check_config(config);
+  require_possible(config);
   VT_REQUIRE(image.height > 0 && image.width > 0, ErrorKind::kData, "the image has no pixels");
   const Size size = resized(image, config);
-  const bool round_down = is_tf(config) || config.odd_margin == OddMargin::kDown;
-  return {size, centre(size.height, config.height, round_down), centre(size.width, config.width, round_down)};
+  const bool up = !is_tf(config) && config.odd_margin == OddMargin::kDown, down = is_tf(config) || up;
+  const ResizeSides crop = crop_sides(config);
+  return {size, centre(size.height, crop.height, down, up), centre(size.width, crop.width, down, up)};
+}
+
+// What surrounds an image that is smaller than the crop.
+uint8_t margin_level(const PreprocessConfig& config, size_t channel) {
+  return config.mode == ResizeMode::kLongerSide ? mean_level(config, channel) : 0;
 }
 
 struct Normaliser {
@@ -135,9 +128,13 @@ void fill_target(const Image& image, const PreprocessConfig& config, int64_t cha
                  std::span<float> target) {
   const Layout layout = lay_out(image, config);
   const auto normalise = normalisers(config, channels);
-  const auto plane = static_cast<size_t>(config.height * config.width);
+  const auto plane = static_cast<ptrdiff_t>(config.height * config.width);
+  const ResizeSides crop = crop_sides(config);
+  std::fill(target.begin(), target.end(), 0.0f);
   for (size_t c = 0; c < normalise.size(); ++c)
-    std::fill_n(target.begin() + static_cast<ptrdiff_t>(c * plane), plane, normalise[c](0.0f));
+    for (int64_t y = 0; y < crop.height; ++y)
+      std::fill_n(target.begin() + static_cast<ptrdiff_t>(c) * plane + y * config.width, crop.width,
+                  normalise[c](margin_level(config, c)));
   if (config.resampler == Resampler::kTf) {
     const FloatImage part = resize_tf_bilinear(image, layout.size, layout.window());
     write_planes(
@@ -150,7 +147,47 @@ void fill_target(const Image& image, const PreprocessConfig& config, int64_t cha
       part, layout, config, [&](size_t c, uint8_t level) { return table[c][level]; }, target);
 }
 
+// Returns the input before an image is laid upon it.
+Image background(const PreprocessConfig& config, int64_t channels) {
+  Image image = Image::blank(config.height, config.width, channels);
+  const ResizeSides crop = crop_sides(config);
+  for (int64_t y = 0; y < image.height; ++y)
+    for (int64_t x = 0; x < image.width; ++x)
+      for (int64_t c = 0; c < channels; ++c)
+        image.row(y)[x * channels + c] = y < crop.height && x < crop.width
+                                             ? margin_level(config, static_cast<size_t>(c))
+                                             : mean_level(config, static_cast<size_t>(c));
+  return image;
+}
+
 }  // namespace
+
+void require_possible(const PreprocessConfig& config) {
+  const auto in_range = [](int64_t side, int64_t least) { return side >= least && side <= kMaxSide; };
+  VT_REQUIRE(in_range(config.height, 1) && in_range(config.width, 1), ErrorKind::kConfig,
+             "preprocessing to %lld x %lld pixels: sides must be in 1..%lld",
+             static_cast<long long>(config.width), static_cast<long long>(config.height),
+             static_cast<long long>(kMaxSide));
+  VT_REQUIRE(in_range(config.resize, 0) && in_range(config.resize_longer, 0), ErrorKind::kConfig,
+             "preprocessing with resize %lld and resize_longer %lld: expected 0..%lld",
+             static_cast<long long>(config.resize), static_cast<long long>(config.resize_longer),
+             static_cast<long long>(kMaxSide));
+  VT_REQUIRE(in_range(config.pad_rows, 0) && config.pad_rows < config.height &&
+                 in_range(config.pad_columns, 0) && config.pad_columns < config.width,
+             ErrorKind::kConfig, "preprocessing pads %lld rows and %lld columns of %lld x %lld pixels",
+             static_cast<long long>(config.pad_rows), static_cast<long long>(config.pad_columns),
+             static_cast<long long>(config.height), static_cast<long long>(config.width));
+  if (config.resampler == Resampler::kTf && config.interpolation != Interpolation::kBilinear)
+    throw Error(
+        ErrorKind::kConfig,
+        strf("resampler tf knows interpolation bilinear only, found %s", enum_name(config.interpolation)),
+        "preprocess.interpolation=bilinear, or preprocess.resampler=pillow");
+}
+
+uint8_t mean_level(const PreprocessConfig& config, size_t channel) {
+  const double mean = config.mean[std::min(channel, config.mean.size() - 1)];
+  return static_cast<uint8_t>(std::clamp(std::nearbyint(255 * mean), 0.0, 255.0));
+}
 
 Image to_luma(const Image& image) {
   Image grey = Image::blank(image.height, image.width, 1);
@@ -172,7 +209,7 @@ std::vector<LevelTable> level_tables(const PreprocessConfig& config, int64_t cha
 }
 
 void preprocess(const Image& image, const PreprocessConfig& config, std::span<float> target) {
-  check_config(config);
+  require_possible(config);
   const int64_t plane = config.height * config.width;
   const int64_t channels = static_cast<int64_t>(target.size()) / plane;
   VT_CHECK(channels * plane == static_cast<int64_t>(target.size()), "%zu values for planes of %lld",
@@ -191,7 +228,7 @@ void preprocess(const Image& image, const PreprocessConfig& config, std::span<fl
 
 Image crop_for_display(const Image& image, const PreprocessConfig& config) {
   const Layout layout = lay_out(image, config);
-  Image shown = Image::blank(config.height, config.width, image.channels);
+  Image shown = background(config, image.channels);
   const auto paste = [&](const auto& part) {
     for (int64_t y = 0; y < part.height; ++y)
       std::transform(part.pixels.data() + y * part.width * part.channels,

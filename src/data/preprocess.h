@@ -8,8 +8,10 @@
 // - otherwise (timm's ResizeKeepRatio): the image becomes the smallest of its shape that covers them, both
 //   sides rounded.
 // - TensorFlow's resamplers (big_vision's resize_small): both sides are rounded from float32, any crop.
-// Then the centre crop, an odd margin split as `odd_margin` says. An image smaller than the crop gets black
-// margins.
+// kLongerSide (timm's border) keeps the shape, too: the image becomes the largest of it within
+// resize_sides(), both sides rounded. kNone leaves it as it is. Then the centre crop, an odd margin split as
+// `odd_margin` says. An image smaller than the crop gets black margins, with kLongerSide such of the mean's
+// 8-bit level. What is padded holds the mean itself: zeros.
 #pragma once
 
 #include <array>
@@ -21,6 +23,9 @@
 
 namespace vitrail {
 
+// Throws Error(kConfig) for what preprocess() cannot do.
+void require_possible(const PreprocessConfig& config);
+
 // Fills `target`, channels x height x width, planar. Its size determines the model's channels: 3, or 1, for
 // which colours become luma (Pillow's convert("L")) before anything else.
 void preprocess(const Image& image, const PreprocessConfig& config, std::span<float> target);
@@ -28,6 +33,9 @@ void preprocess(const Image& image, const PreprocessConfig& config, std::span<fl
 // The normalised value of each 8-bit level of a channel, for loaders to keep.
 using LevelTable = std::array<float, 256>;
 std::vector<LevelTable> level_tables(const PreprocessConfig& config, int64_t channels);
+
+// The 8-bit level nearest to a channel's mean, with which timm fills borders.
+uint8_t mean_level(const PreprocessConfig& config, size_t channel);
 
 // Computes Pillow's convert("L") of an RGB image.
 Image to_luma(const Image& image);

@@ -233,6 +233,10 @@ Image crop(const Image& image, const Window& window) {
 
 }  // namespace
 
+int64_t round_half_even(double x) {
+  return static_cast<int64_t>(std::nearbyint(x));
+}
+
 void check_resize(const Image& image, Size size, const Window& window) {
   constexpr int64_t kMaxSide = int64_t{1} << 28;
   VT_REQUIRE(image.height > 0 && image.width > 0, ErrorKind::kData,

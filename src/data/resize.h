@@ -20,6 +20,9 @@ struct Size {
   bool operator==(const Size&) const = default;
 };
 
+// Returns the whole number nearest to a side or a place, of two the even one, as Python's round().
+int64_t round_half_even(double x);
+
 struct FloatImage {
   int64_t height = 0, width = 0, channels = 0;
   std::vector<float> pixels;  // rows, interleaved, in 0..255

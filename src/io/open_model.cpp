@@ -1,4 +1,5 @@
 // Opens a model: its tensors under Vitrail's names, in its layouts, resized where another size is asked for.
+#include "base/checked.h"
 #include "base/error.h"
 #include "io/adapters.h"
 #include "io/cards/card.h"
@@ -77,6 +78,8 @@ class DialectModel : public OpenedModel {
     if (options.image_height > 0) c.image_height = options.image_height;
     if (options.image_width > 0) c.image_width = options.image_width;
     if (options.patch > 0) c.patch = options.patch;
+    const ImageSize crop{c.image_height, c.image_width};
+    if (card_.pads_images) pad_to_patches(&c);
     if (c == stored_) return;
     validate(c);
     if (options.image_height > 0 || options.image_width > 0 || options.patch > 0)
@@ -84,8 +87,16 @@ class DialectModel : public OpenedModel {
     VT_REQUIRE(options.patch == 0 || c.patch_width == 0, ErrorKind::kUsage,
                "patches of %lld x %lld pixels cannot be resampled: they are not square",
                static_cast<long long>(stored_.patch), static_cast<long long>(c.patch_width));
-    card_.preprocess = at_size(card_.preprocess, c.image_height, c.image_width, card_.square_interpolation);
+    PreprocessConfig& p = card_.preprocess;
+    p = at_size(p, crop.height, crop.width, card_.square_interpolation);
+    p.height += p.pad_rows = c.image_height - crop.height;
+    p.width += p.pad_columns = c.image_width - crop.width;
     note_sizes(c);
+  }
+
+  static void pad_to_patches(VitConfig* c) {
+    c->image_height = round_up(c->image_height, c->patch);
+    c->image_width = round_up(c->image_width, c->patch_columns());
   }
 
   void note_sizes(const VitConfig& c) {

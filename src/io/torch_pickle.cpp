@@ -37,6 +37,21 @@ constexpr GlobalRow kNames[] = {
     {"collections.defaultdict", Meaning::kInert},
     {"collections.Counter", Meaning::kInert},
     {"pathlib.PosixPath", Meaning::kInert},
+    {"pathlib.PurePosixPath", Meaning::kInert},
+    {"pathlib.WindowsPath", Meaning::kInert},
+    {"pathlib._local.PosixPath", Meaning::kInert},
+    {"functools.partial", Meaning::kInert},
+    {"datetime.datetime", Meaning::kInert},
+    {"datetime.timedelta", Meaning::kInert},
+    {"__builtin__.set", Meaning::kInert},
+    {"__builtin__.frozenset", Meaning::kInert},
+    {"__builtin__.list", Meaning::kInert},
+    {"__builtin__.dict", Meaning::kInert},
+    {"__builtin__.int", Meaning::kInert},
+    {"__builtin__.float", Meaning::kInert},
+    {"__builtin__.complex", Meaning::kInert},
+    {"__builtin__.slice", Meaning::kInert},
+    {"__builtin__.range", Meaning::kInert},
     {"torch.Size", Meaning::kInert},
     {"torch.device", Meaning::kInert},
     {"torch.float64", Meaning::kInert},
@@ -47,6 +62,9 @@ constexpr GlobalRow kNames[] = {
     {"numpy.dtype", Meaning::kInert},
     {"numpy.core.multiarray.scalar", Meaning::kInert},
     {"numpy._core.multiarray.scalar", Meaning::kInert},
+    {"numpy.ndarray", Meaning::kInert},
+    {"numpy.core.multiarray._reconstruct", Meaning::kInert},
+    {"numpy._core.multiarray._reconstruct", Meaning::kInert},
     {"_codecs.encode", Meaning::kInert},
 };
 
@@ -61,8 +79,14 @@ constexpr std::string_view kOuterKeys[] = {
 constexpr int kMaxNesting = 3;  // {"ema": {"state_dict": {...}}} is one less
 
 const GlobalRow* row_of(std::string_view name) {
+  // Python 3's own name, which pickles below protocol 3 do not use.
+  constexpr std::string_view kOwn = "builtins.", kOld = "__builtin__.";
+  const auto same = [&](std::string_view known) {
+    return name == known || (name.starts_with(kOwn) && known.starts_with(kOld) &&
+                             name.substr(kOwn.size()) == known.substr(kOld.size()));
+  };
   for (const GlobalRow& row : kNames)
-    if (name == row.name) return &row;
+    if (same(row.name)) return &row;
   return nullptr;
 }
 

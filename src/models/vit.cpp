@@ -85,11 +85,11 @@ class VitRecorder {
 
   // `where` is the caller's line, which a report should name.
   ValueId norm(ValueId x, const std::string& name, Step step, SourceLine where = SourceLine::here()) {
-    return add_norm(b_, c_, norm_inputs(x, {name}), {name, step, where});
+    return add_norm(b_, c_.norm, c_.norm_eps, norm_inputs(c_.norm, x, {name}), {name, step, where});
   }
-  std::vector<ValueId> norm_inputs(ValueId x, const std::vector<std::string>& norms) {
+  std::vector<ValueId> norm_inputs(NormKind kind, ValueId x, const std::vector<std::string>& norms) {
     std::vector<ValueId> ins = {x};
-    for (const std::string& name : norm_parameters(c_, norms)) ins.push_back(param(name));
+    for (const std::string& name : norm_parameters(kind, norms)) ins.push_back(param(name));
     return ins;
   }
 
@@ -129,6 +129,8 @@ class VitRecorder {
     const Builder::Scope step(b_, Step::kEmbeddings);
     ValueId x = b_.add<PatchEmbedOp>({images, param("patch_embed.proj.weight")}, "patch_embed");
     if (!c_.pre_norm) x = b_.add<BiasOp>({x, param("patch_embed.proj.bias")}, "patch_embed.bias");
+    if (const auto kind = c_.embed_norm_kind())
+      x = add_norm(b_, *kind, kEmbedNormEps, norm_inputs(*kind, x, {"patch_embed.norm"}), "patch_embed.norm");
     // A position table with rows for the class token is added after that token is prepended, else before.
     const Builder::Scope scope(b_, ModelPart::kTokens);
     x = c_.pos_for_prefix ? add_positions(add_prefix(x)) : add_prefix(add_positions(x));
@@ -186,7 +188,7 @@ class VitRecorder {
     const Builder::Scope scope(b_, "attn", ModelPart::kAttention), rest(b_, Step::kAttention);
     ValueId qkv = linear(x, "qkv", Step::kQkv, c_.qkv_bias);
     if (c_.qk_norm)
-      qkv = add_qk_norm(b_, c_, norm_inputs(qkv, {"q_norm", "k_norm"}), {"qk_norm", Step::kQkv});
+      qkv = add_qk_norm(b_, c_, norm_inputs(c_.norm, qkv, {"q_norm", "k_norm"}), {"qk_norm", Step::kQkv});
     if (options_.attention && (options_.attention_block < 0 || options_.attention_block == block))
       b_.output(block_name(block) + ".attention", b_.add<AttentionProbsOp>({qkv}, "probs"));
     const ValueId heads = b_.add<AttentionOp>({qkv}, {"softmax", Step::kScores}, queries);
@@ -195,9 +197,9 @@ class VitRecorder {
         "drop");
   }
 
-  ValueId activate(ValueId x, ActKind act, bool tanh_gelu, Step step = Step::kNone) {
+  ValueId activate(ValueId x, ActKind act, GeluKind gelu, Step step = Step::kNone) {
     const NodeName name(enum_name(act), step);
-    if (act == ActKind::kGelu) return b_.add<GeluOp>({x}, name, tanh_gelu);
+    if (act == ActKind::kGelu) return b_.add<GeluOp>({x}, name, gelu == GeluKind::kTanh);
     if (act == ActKind::kTanh) return b_.add<TanhOp>({x}, name);
     return b_.add<ActivateOp>({x}, name, act);
   }
@@ -207,7 +209,7 @@ class VitRecorder {
     const auto step = [&](Step own) { return b_.in_block() ? own : Step::kNone; };
     const Builder::Scope scope(b_, "mlp", ModelPart::kMlp), rest(b_, step(Step::kMlp));
     const Step act = c_.activation == ActKind::kGelu ? Step::kGelu : Step::kMlp;
-    x = activate(linear(x, "fc1", step(Step::kFc1)), c_.activation, c_.gelu == GeluKind::kTanh, step(act));
+    x = activate(linear(x, "fc1", step(Step::kFc1)), c_.activation, c_.gelu, step(act));
     x = dropout(x, "drop1");
     if (c_.mlp_norm && b_.in_block()) x = norm(x, "norm", Step::kMlp);
     return dropout(linear(x, "fc2", step(Step::kFc2)), "drop2");
@@ -257,7 +259,7 @@ class VitRecorder {
       pooled.feature = norm(pooled.feature, "fc_norm", Step::kLastNorm);
     if (c_.pre_logits) {
       const Builder::Scope scope(b_, "pre_logits");
-      pooled.feature = activate(linear(pooled.feature, "fc"), c_.pre_logits_act, false);
+      pooled.feature = activate(linear(pooled.feature, "fc"), c_.pre_logits_act, c_.pre_logits_gelu);
     }
     return pooled;
   }

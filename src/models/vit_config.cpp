@@ -5,6 +5,7 @@
 #include <cmath>
 #include <numeric>
 
+#include "base/checked.h"
 #include "base/error.h"
 
 namespace vitrail {
@@ -56,8 +57,8 @@ void check_heads(const VitConfig& c) {
 }
 
 [[noreturn]] void refuse_patch(const VitConfig& c, const char* why) {
-  const auto whole = [](int64_t side, int64_t patch) { return (side + patch - 1) / patch * patch; };
-  const int64_t height = whole(c.image_height, c.patch), width = whole(c.image_width, c.patch_columns());
+  const int64_t height = round_up(c.image_height, c.patch),
+                width = round_up(c.image_width, c.patch_columns());
   std::string advice = height == width
                            ? strf("model.image=%lld", n(height))
                            : strf("model.image_height=%lld and model.image_width=%lld", n(height), n(width));
@@ -95,9 +96,18 @@ void validate(const VitConfig& c) {
              "model.pool is cls but model.class_token is false");
   VT_REQUIRE(!c.distilled || (c.class_token && c.pool == Pool::kCls), ErrorKind::kConfig,
              "a distilled model needs the class token and pool cls");
-  VT_REQUIRE(!c.distilled || (!c.pre_logits && c.norm_place == NormPlace::kBeforePool), ErrorKind::kConfig,
-             "a distilled model has no pre_logits, and its norm stands before pooling");
+  VT_REQUIRE(!c.distilled || (!c.pre_logits && c.norm_place != NormPlace::kAfterPool), ErrorKind::kConfig,
+             "a distilled model has no pre_logits, and no norm after pooling");
+  VT_REQUIRE(c.pre_logits || c.representation == 0, ErrorKind::kConfig,
+             "model.representation is %lld, the outputs of pre_logits, but model.pre_logits is false",
+             n(c.representation));
   check_sincos(c);
+}
+
+VitConfig without_repeated_extents(VitConfig c) {
+  if (c.patch_width == c.patch) c.patch_width = 0;
+  if (c.representation == c.width) c.representation = 0;
+  return c;
 }
 
 bool patches_cover(const VitConfig& c) {

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -17,6 +18,8 @@ enum class GeluKind { kErf, kTanh };
 enum class PosKind { kLearned, kSinCos2d, kNone };
 // LayerNorm, or one without a bias: RMSNorm, and timm's SimpleNorm, which divides by the deviation.
 enum class NormKind { kLayer, kRms, kSimple };
+// A norm of the patches alone, before positions and other tokens: none, or a NormKind, in its order.
+enum class EmbedNorm { kNone, kLayer, kRms, kSimple };
 // The five published rules for resizing a position table (no two are equal).
 enum class PosResize { kTimm, kHf, kTorchvision, kJax, kFlexivit };
 // The position of the last norm: on all tokens before pooling, on the pooled vector (timm's fc_norm), or
@@ -38,6 +41,10 @@ struct EnumNames<PosKind> {
 template <>
 struct EnumNames<NormKind> {
   static constexpr const char* names[] = {"layer", "rms", "simple"};
+};
+template <>
+struct EnumNames<EmbedNorm> {
+  static constexpr const char* names[] = {"none", "layer", "rms", "simple"};
 };
 template <>
 struct EnumNames<PosResize> {
@@ -78,6 +85,8 @@ struct VitConfig {
   bool pre_logits = false;     // linear and activation before the head
   int64_t representation = 0;  // outputs of pre_logits; 0: as many as the width
   ActKind pre_logits_act = ActKind::kTanh;
+  GeluKind pre_logits_gelu = GeluKind::kErf;
+  EmbedNorm embed_norm = EmbedNorm::kNone;
 
   double norm_eps = 1e-6;
   NormKind norm = NormKind::kLayer;
@@ -88,6 +97,10 @@ struct VitConfig {
   int64_t grid_height() const { return image_height / patch; }
   int64_t grid_width() const { return image_width / patch_columns(); }
   int64_t patch_columns() const { return patch_width > 0 ? patch_width : patch; }
+  std::optional<NormKind> embed_norm_kind() const {
+    if (embed_norm == EmbedNorm::kNone) return std::nullopt;
+    return static_cast<NormKind>(static_cast<int>(embed_norm) - 1);
+  }
   int64_t head_size() const { return width / heads; }
   // The number of features the head reads.
   int64_t representation_size() const { return pre_logits && representation > 0 ? representation : width; }
@@ -103,6 +116,10 @@ struct VitConfig {
 // Throws Error(kConfig) naming the broken rule. Every config from a file or a user must pass it before use:
 // every extent is then small enough that no product in the parameter table overflows.
 void validate(const VitConfig& config);
+
+// Returns the same model with 0 where an extent repeats the one it defaults to, which is what the tensors of
+// a file say.
+VitConfig without_repeated_extents(VitConfig config);
 
 // Returns whether every pixel lies in a patch.
 bool patches_cover(const VitConfig& config);
@@ -140,6 +157,8 @@ void visit_fields(Config& c, Visitor&& v) {
   v("pre_logits", c.pre_logits, "linear and activation before the head");
   v("representation", c.representation, "outputs of pre_logits; 0 is as many as the width");
   v("pre_logits_act", c.pre_logits_act, "the activation of pre_logits");
+  v("pre_logits_gelu", c.pre_logits_gelu, "erf or tanh: the form of the gelu of pre_logits");
+  v("embed_norm", c.embed_norm, "a norm of the patches before positions: none, layer, rms or simple");
   v("norm_eps", c.norm_eps, "layernorm epsilon");
   v("norm", c.norm, "layer, rms or simple");
   v("activation", c.activation,

@@ -15,10 +15,11 @@ class List {
   void add(const std::string& name, Shape shape, Part part, Role role, size_t output_rank = 1) {
     specs.push_back({name, std::move(shape), part, role, output_rank, block_, pools_});
   }
-  void norm(const std::string& name, const Shape& dims) {
+  void norm(const std::string& name, const Shape& dims, NormKind kind) {
     add(name + ".weight", dims, Part::kNorm, Role::kGain);
-    if (c_.norm == NormKind::kLayer) add(name + ".bias", dims, Part::kNorm, Role::kBias);
+    if (kind == NormKind::kLayer) add(name + ".bias", dims, Part::kNorm, Role::kBias);
   }
+  void norm(const std::string& name, const Shape& dims) { norm(name, dims, c_.norm); }
   void norm(const std::string& name) { norm(name, {d_}); }
   // A linear from `inputs` to `outputs`.
   void linear(const std::string& name, const std::vector<Dim>& outputs, const std::vector<Dim>& inputs,
@@ -32,6 +33,7 @@ class List {
   void embeddings() {
     linear("patch_embed.proj", {d_}, {{'C', c_.channels}, {'P', c_.patch}, {'Q', c_.patch_columns()}},
            Part::kPatches, !c_.pre_norm);
+    if (const auto kind = c_.embed_norm_kind()) norm("patch_embed.norm", {d_}, *kind);
     if (c_.class_token) add("cls_token", {{'S', 1}, d_}, Part::kTokens, Role::kToken);
     if (c_.distilled) add("dist_token", {{'S', 1}, d_}, Part::kTokens, Role::kDistillToken);
     if (c_.registers > 0) add("reg_token", {{'S', c_.registers}, d_}, Part::kTokens, Role::kToken);

@@ -88,6 +88,69 @@ TEST(Preprocess, SmallImagesGetBlackMargins) {
   EXPECT_EQ(crop_for_display(white, config).row(2)[1 * 3], 0);
 }
 
+// timm's border: the whole image within the crop, on the 8-bit level nearest to the mean.
+TEST(Preprocess, TheLongerSideFitsBetweenBordersOfTheMean) {
+  PreprocessConfig config{
+      .height = 9, .width = 8, .mode = ResizeMode::kLongerSide, .resize = 8, .resize_longer = 9};
+  config.mean = {0.25, 0.5, 0.75};
+  const Image white{6, 12, 3, std::vector<uint8_t>(216, 255)};  // becomes 4 x 8
+  std::vector<float> target(3 * 72);
+  preprocess(white, config, target);
+  const Image shown = crop_for_display(white, config);
+  const std::vector<LevelTable> table = level_tables(config, 3);
+  const uint8_t levels[] = {64, 128, 191};  // 63.75, 127.5 and 191.25: halves to even
+  for (size_t i = 0; i < 3 * 72; ++i) {
+    const size_t c = i / 72, y = i % 72 / 8;
+    const uint8_t level = y >= 2 && y < 6 ? 255 : levels[c];  // 2 before, 3 after
+    EXPECT_EQ(target[i], table[c][level]) << i;
+    EXPECT_EQ(shown.pixels[i % 72 * 3 + c], level) << i;
+  }
+}
+
+TEST(Preprocess, TransformersRoundsUpWhereASmallImageStarts) {
+  PreprocessConfig config{.height = 4, .width = 9, .mode = ResizeMode::kNone, .resize = 0};
+  const Image white{4, 4, 3, std::vector<uint8_t>(48, 255)};
+  for (const auto& [margin, first] : {std::pair{OddMargin::kHalfEven, 2}, {OddMargin::kDown, 3}}) {
+    config.odd_margin = margin;
+    const Image shown = crop_for_display(white, config);
+    for (int64_t x = 0; x < 9; ++x)
+      EXPECT_EQ(shown.row(0)[3 * x], x >= first && x < first + 4 ? 255 : 0) << x;
+  }
+}
+
+TEST(Preprocess, NoneCropsTheImageAsItIs) {
+  const PreprocessConfig config{
+      .height = 5, .width = 9, .mode = ResizeMode::kNone, .resize = 0, .odd_margin = OddMargin::kDown};
+  const Image image = noise(8, 6, 3, 7);
+  const Image shown = crop_for_display(image, config);
+  for (int64_t y = 0; y < 5; ++y)
+    for (int64_t x = 0; x < 9; ++x)
+      EXPECT_EQ(shown.row(y)[3 * x], x >= 2 && x < 8 ? image.row(y + 1)[3 * (x - 2)] : 0) << y << " " << x;
+}
+
+TEST(Preprocess, WhatIsPaddedHoldsTheMean) {
+  PreprocessConfig config{
+      .height = 8, .width = 12, .mode = ResizeMode::kStretch, .pad_rows = 1, .pad_columns = 2};
+  config.mean = {0.4};
+  const Image white{5, 5, 3, std::vector<uint8_t>(75, 255)};
+  for (const ResizeMode mode : {ResizeMode::kStretch, ResizeMode::kStretchCrop, ResizeMode::kShorterSide}) {
+    config.mode = mode;
+    config.resize = mode == ResizeMode::kStretch ? 0 : 7;
+    config.resize_longer = mode == ResizeMode::kStretch ? 0 : 10;
+    std::vector<float> target(3 * 96);
+    preprocess(white, config, target);
+    const Image shown = crop_for_display(white, config);
+    for (size_t i = 0; i < 96; ++i) {
+      const bool padded = i / 12 == 7 || i % 12 >= 10;
+      EXPECT_NEAR(target[96 + i], padded ? 0.0f : 1.2f, 1e-6) << i;
+      EXPECT_EQ(shown.pixels[i * 3], padded ? 102 : 255) << i;
+    }
+  }
+  config.pad_rows = 8;
+  std::vector<float> target(3 * 96);
+  EXPECT_THROW(preprocess(white, config, target), Error);
+}
+
 TEST(Preprocess, TheDisplayedCropIsWhatIsNormalised) {
   PreprocessConfig config;
   config.height = 20;

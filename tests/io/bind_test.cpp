@@ -155,6 +155,20 @@ TEST(BindNames, OnlyPatchesBeforeANormLackTheirBiasByDesign) {
   EXPECT_EQ(bind_tensors(source).zeros, std::set<std::string>{"head.bias"});
 }
 
+TEST(BindNames, WrappersWithinAModelAreTakenOff) {
+  const NamesOnly plain = timm_names();
+  NamesOnly wrapped;
+  for (const TensorInfo& tensor : plain.tensors()) {
+    std::string name = tensor.name;
+    for (const auto& [part, wrapper] : {std::pair{"blocks.0.", "_checkpoint_wrapped_module."},
+                                        {"attn.", "_fsdp_wrapped_module."},
+                                        {"mlp.", "_orig_mod."}})
+      if (const size_t at = name.find(part); at != name.npos) name.insert(at + strlen(part), wrapper);
+    wrapped.add(name, tensor.shape);
+  }
+  EXPECT_EQ(bind_tensors(wrapped).pieces.size(), bind_tensors(plain).pieces.size());
+}
+
 TEST(BindNames, TokensAndPoolersOfTransformers) {
   NamesOnly source;
   source.add("vit.embeddings.patch_embeddings.projection.weight", {8, 3, 4, 4});

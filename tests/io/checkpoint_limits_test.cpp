@@ -247,5 +247,25 @@ TEST(CheckpointLimits, FoldersOfPaths) {
   EXPECT_FALSE(has_space(folder.path().string(), UINT64_MAX - 1));
 }
 
+// One that does not count pushes nothing out, and goes when the next is there.
+TEST(Checkpoint, OneThatDoesNotCountMakesWayForTheNext) {
+  const TempFolder run;
+  CheckpointStore store(run.path().string(), {.keep_last = 2});
+  const auto save = [&](int64_t step, bool counts, int64_t replaces) {
+    CheckpointContent content = small_content(step);
+    content.counts = counts, content.replaces = replaces;
+    store.save(content);
+    return store.steps();
+  };
+  using Steps = std::vector<int64_t>;
+  save(1, true, -1);
+  EXPECT_EQ(save(2, true, -1), (Steps{1, 2}));
+  EXPECT_EQ(save(3, false, -1), (Steps{1, 2, 3}));
+  EXPECT_EQ(save(3, false, 3), (Steps{1, 2, 3})) << "it replaces itself";
+  EXPECT_EQ(save(4, false, 3), (Steps{1, 2, 4}));
+  EXPECT_EQ(save(5, true, 4), (Steps{2, 5}));
+  EXPECT_EQ(save(6, true, 3), (Steps{5, 6})) << "it is gone already";
+}
+
 }  // namespace
 }  // namespace vitrail::testing

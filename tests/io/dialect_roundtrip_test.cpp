@@ -31,6 +31,14 @@ constexpr Variant kVariants[] = {
      [](VitConfig& c) {
        c.pre_logits = true, c.representation = 30, c.classes = 0, c.pre_logits_act = ActKind::kRelu;
      }},
+    {"pooler_tanh_gelu",
+     [](VitConfig& c) {
+       c.pre_logits = true, c.classes = 0, c.pre_logits_act = ActKind::kGelu;
+       c.pre_logits_gelu = GeluKind::kTanh;
+     }},
+    {"embed_norm", [](VitConfig& c) { c.embed_norm = EmbedNorm::kLayer; }},
+    {"embed_rms", [](VitConfig& c) { c.embed_norm = EmbedNorm::kRms, c.pre_norm = true; }},
+    {"distilled_no_norm", [](VitConfig& c) { c.distilled = true, c.norm_place = NormPlace::kNone; }},
     {"max", [](VitConfig& c) { c.pool = Pool::kMax; }},
     {"mean_max", [](VitConfig& c) { c.class_token = false, c.pool = Pool::kMeanMax; }},
     {"rms", [](VitConfig& c) { c.norm = NormKind::kRms; }},
@@ -87,7 +95,7 @@ TEST_F(DialectRoundTrip, EveryModelComesBackFromEveryDialectThatHoldsIt) {
       expect_rule_weights(*model);
       ++written;
     }
-  EXPECT_EQ(written, 29 + 12 + 6 + 13);  // timm, hf, torchvision, google
+  EXPECT_EQ(written, 32 + 13 + 6 + 13);  // timm, hf, torchvision, google
 }
 
 TEST_F(DialectRoundTrip, HalfPrecisionIsWithinItsRounding) {

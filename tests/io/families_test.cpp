@@ -134,6 +134,7 @@ TEST(Families, WhatADialectHasNoPlaceFor) {
       {"tokens without positions", "t", [](VitConfig& c) { c.pos = PosKind::kNone; }},
       {"no norm after the blocks", "t", [](VitConfig& c) { c.norm_place = NormPlace::kNone; }},
       {"a norm before the blocks", "t", [](VitConfig& c) { c.pre_norm = true; }},
+      {"a norm within the patch embedding", "t", [](VitConfig& c) { c.embed_norm = EmbedNorm::kRms; }},
       {"pre_logits with another activation than tanh", "h",
        [](VitConfig& c) { c.pre_logits = true, c.pre_logits_act = ActKind::kRelu, c.classes = 0; }},
       {"norms within attention or the MLP", "t", [](VitConfig& c) { c.attn_norm = true; }},

@@ -36,7 +36,8 @@ TEST(OwnClaims, TheBlockComesBack) {
        "config: here: unknown key 'modle' in vitrail; expected model, preprocess or scores"},
       {{{"vitrail", {{"model", {{"depht", 3}}}}}}, "config: here (vitrail): unknown key 'depht'"},
       {{{"vitrail", {{"preprocess", {{"mode", "x"}}}}}},
-       "config: here (vitrail): mode is \"x\"; expected one of shorter_side, stretch, stretch_crop"},
+       "config: here (vitrail): mode is \"x\"; expected one of shorter_side, stretch, stretch_crop, "
+       "longer_side, none"},
   };
   for (const auto& [root, reason] : rows)
     EXPECT_EQ(error_of([&, &config = root] { read_vitrail_config(config, "here"); }), reason);

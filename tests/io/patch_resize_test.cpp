@@ -87,6 +87,18 @@ TEST_F(PatchSize, ImageAndPatchTogetherKeepTheGrid) {
             "resampled by FlexiViT's rule");
 }
 
+// What counts is where the patches lie, not how many there are.
+TEST_F(PatchSize, AsManyPatchesOfAnotherGridHaveOtherPositions) {
+  write_model(at("m"), tiny(), {.dialect = Dialect::kTimm}, by_rule);
+  const auto opened = open_model(at("m"), {.arch = "", .image_height = 64, .image_width = 16});
+  const ParamSpec pos{"pos_embed", {{'N', 17}, {'D', 24}}};
+  const Values stored = values(*open_model(at("m")), pos);
+  Values expected(stored.size());
+  resize_positions(opened->card().config.pos_resize, stored, {4, 4}, expected, {8, 2}, 1, 24);
+  ASSERT_NE(expected, stored);
+  EXPECT_EQ(values(*opened, pos), expected);
+}
+
 TEST_F(PatchSize, RefusesAPatchThatDoesNotDivideTheImage) {
   write_model(at("m"), tiny(), {.dialect = Dialect::kTimm}, by_rule);
   EXPECT_SAYS(refusal(at("m"), {.patch = 5}), "does not divide");

@@ -75,6 +75,66 @@ TEST(ProcessorWays, WhatTheirConfigsDoNotTellIsRefused) {
     EXPECT_NE(error_of([&, text = config] { images_of(text); }).find(reason), std::string::npos) << config;
 }
 
+TEST(ProcessorWays, PoolFormersCropPctMayBeNullOrStretch) {
+  const auto sides = [](const char* size, const char* pct) {
+    const PreprocessConfig p = images_of(strf(
+        R"({"image_processor_type": "PoolFormerImageProcessor", "crop_size": 32, "size": %s, "crop_pct": %s})",
+        size, pct));
+    return std::tuple(p.mode, p.resize, p.resize_longer);
+  };
+  constexpr const char *kEdge = R"({"shortest_edge": 40})", *kSides = R"({"height": 40, "width": 48})";
+  EXPECT_EQ(sides(kEdge, "0.8"), std::tuple(ResizeMode::kShorterSide, 50, 0));
+  EXPECT_EQ(sides(kEdge, "null"), std::tuple(ResizeMode::kShorterSide, 40, 0));
+  EXPECT_EQ(sides(kSides, "0.8"), std::tuple(ResizeMode::kStretchCrop, 50, 60));
+  EXPECT_EQ(sides(kSides, "null"), std::tuple(ResizeMode::kStretchCrop, 40, 48));
+}
+
+TEST(ProcessorWays, SiglipsNumberIsAShortestEdgeButItsDefaultIsNot) {
+  const auto mode = [](const char* more) {
+    return images_of(strf(R"({"image_processor_type": "SiglipImageProcessor"%s})", more), 224).mode;
+  };
+  EXPECT_EQ(mode(""), ResizeMode::kStretch);
+  EXPECT_EQ(mode(R"(, "size": {"height": 224, "width": 224})"), ResizeMode::kStretch);
+  EXPECT_EQ(mode(R"(, "size": 224, "do_center_crop": true, "crop_size": 224)"), ResizeMode::kShorterSide);
+}
+
+TEST(ProcessorWays, ProcessorsOfOtherFamiliesByTheirDefaults) {
+  const std::tuple<const char*, ResizeMode, int64_t, double> rows[] = {
+      {"Llava", ResizeMode::kShorterSide, 224, 0.48145466},
+      {"Flava", ResizeMode::kStretch, 0, 0.48145466},
+      {"OwlViT", ResizeMode::kStretch, 0, 0.48145466},
+      {"LayoutLMv3", ResizeMode::kStretch, 0, 0.5}};
+  for (const auto& [name, mode, resize, mean] : rows) {
+    const PreprocessConfig p =
+        images_of(strf(R"({"image_processor_type": "%sImageProcessor", "size": 224})", name), 224);
+    EXPECT_EQ(p.mode, mode) << name;
+    EXPECT_EQ(p.resize, resize) << name;
+    EXPECT_EQ(p.mean[0], mean) << name;
+    EXPECT_EQ(p.height, 224) << name;
+  }
+}
+
+// In Python None is false; a key that is left out has the processor's default.
+TEST(ProcessorWays, NullAndNumbersAreTruthValues) {
+  const auto of = [](const char* key, const char* value) {
+    return images_of(
+        strf(R"({"image_processor_type": "DeiTImageProcessor", "size": 40, "crop_size": 32, "%s": %s})", key,
+             value));
+  };
+  for (const char* off : {"null", "false", "0"}) {
+    EXPECT_EQ(of("do_normalize", off).mean[0], 0) << off;
+    EXPECT_NEAR(of("do_rescale", off).std[0], 0.5 / 255, 1e-9) << off;
+    const PreprocessConfig as_it_is = of("do_resize", off);
+    EXPECT_EQ(as_it_is.mode, ResizeMode::kNone) << off;
+    EXPECT_EQ(as_it_is.resize, 0) << off;
+    EXPECT_EQ(as_it_is.height, 32) << off;
+  }
+  EXPECT_EQ(of("do_normalize", "1").mean[0], 0.5);
+  EXPECT_EQ(of("do_resize", "true").mode, ResizeMode::kStretchCrop);
+  EXPECT_EQ(images_of(R"({"size": 32, "do_resize": false})").mode, ResizeMode::kStretch)
+      << "nothing is cropped";
+}
+
 TEST(ProcessorWays, OneNumberStandsForEveryChannel) {
   EXPECT_EQ(images_of(R"({"size": 32, "image_mean": 0.25, "image_std": 0.5})").mean, std::vector(3, 0.25));
   EXPECT_EQ(images_of(R"({"size": 32, "image_mean": 0.25, "image_std": 0.5})").std, std::vector(3, 0.5));

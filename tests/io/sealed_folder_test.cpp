@@ -7,6 +7,7 @@
 #include "io/adapters.h"
 #include "io/checkpoint/checkpoint.h"
 #include "io/dialect_files.h"
+#include "working_folder.h"
 
 namespace vitrail {
 namespace {
@@ -184,6 +185,14 @@ TEST_F(SealedFolder, BlocksAreComparedWhateverPartIsRead) {
     EXPECT_SAYS(error.what(),
                 "x.bin does not match its folder's manifest.json (bytes 1048576 to 2097151): it is damaged");
   }
+}
+
+// A name without a folder is of a file in the folder one stands in.
+TEST_F(SealedFolder, WhatIsKeptLiesBesideABareName) {
+  const Json facts = {{kLearnedFrom, "cats"}};
+  write_model(at("m"), tiny(), {.manifest = true, .facts = facts}, by_rule);
+  const WorkingFolder there(at("m"));
+  EXPECT_EQ(kept_facts("model.safetensors"), facts);
 }
 
 }  // namespace

@@ -75,7 +75,10 @@ TEST(ConfigAdvice, RarerSizesAtTheirLimits) {
         << value;
   for (const auto& [value, allowed] :
        {std::pair<int64_t, bool>{-1, false}, {0, true}, {65536, true}, {65537, false}})
-    EXPECT_EQ(refused_with([&, v = value](VitConfig& c) { c.representation = v; }).message.empty(), allowed)
+    EXPECT_EQ(refused_with([&, v = value](VitConfig& c) {
+                c.pre_logits = true, c.representation = v;
+              }).message.empty(),
+              allowed)
         << value;
   for (const auto& [batch, allowed] :
        {std::pair<int64_t, bool>{0, false}, {1 << 24, true}, {(1 << 24) + 1, false}})

@@ -124,13 +124,28 @@ TEST(VitOptions, PoolingMayTakeThePrefixToo) {
   EXPECT_EQ(text_of(record_vit(config), "attn_pool.patches"), "drop_tokens first=1");
 }
 
-TEST(VitOptions, TheGeluBeforeTheHeadIsTheExactOne) {
+TEST(VitOptions, ANormOfThePatchesHasTimmsEpsilon) {
+  VitConfig config = small();
+  for (const auto& [kind, text] : {std::pair{EmbedNorm::kLayer, "layernorm eps=1e-06"},
+                                   {EmbedNorm::kRms, "rmsnorm eps=1e-06"},
+                                   {EmbedNorm::kSimple, "rmsnorm eps=1e-06 simple"},
+                                   {EmbedNorm::kNone, ""}}) {
+    config.embed_norm = kind;
+    EXPECT_EQ(text_of(record_vit(config), "patch_embed.norm"), text);
+    EXPECT_EQ(text_of(record_vit(config), "norm"), "layernorm eps=0.001");
+  }
+}
+
+TEST(VitOptions, TheGeluBeforeTheHeadHasAFormOfItsOwn) {
   VitConfig config = small();
   config.pre_logits = true;
   config.pre_logits_act = ActKind::kGelu;
   config.gelu = GeluKind::kTanh;
   EXPECT_EQ(text_of(record_vit(config), "pre_logits.gelu"), "gelu erf");
   EXPECT_EQ(text_of(record_vit(config), "blocks.0.mlp.gelu"), "gelu tanh");
+  config.pre_logits_gelu = GeluKind::kTanh;
+  config.gelu = GeluKind::kErf;
+  EXPECT_EQ(text_of(record_vit(config), "pre_logits.gelu"), "gelu tanh");
 }
 
 TEST(VitOptions, AdaptersAreScaledByAlphaOverRankAndStandWhereAsked) {

@@ -24,8 +24,10 @@ import transformers  # noqa: E402
 
 import hf_kinds  # noqa: E402
 import hf_second  # noqa: E402
+import hf_third  # noqa: E402
 import timm_kinds  # noqa: E402
 import timm_second  # noqa: E402
+import timm_third  # noqa: E402
 import torchvision_kinds  # noqa: E402
 from common import Answer  # noqa: E402
 
@@ -48,8 +50,8 @@ def main():
     transformers.utils.logging.set_verbosity_error()
     transformers.utils.logging.disable_progress_bar()
     torch.set_num_threads(1)
-    cases = [c for kinds in (timm_kinds, timm_second, hf_kinds, hf_second, torchvision_kinds) for c in kinds.cases()
-             if options.only in c.name]
+    cases = [c for kinds in (timm_kinds, timm_second, timm_third, hf_kinds, hf_second, hf_third, torchvision_kinds)
+             for c in kinds.cases() if options.only in c.name]
     names = [c.name for c in cases]
     assert len(set(names)) == len(names), [n for n in names if names.count(n) > 1]
     failed = []

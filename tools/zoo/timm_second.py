@@ -125,7 +125,6 @@ def draw(number):
 
 
 def strange():
-    """The last of these are plain ViTs to timm, which Vitrail does not read yet."""
     yield refused("2_diff_attention", tiny(attn_layer="diff", num_heads=2), "attn_layer")
     yield refused("2_no_pooling", tiny(global_pool=""), "global_pool")
     for arch in ("vit_dwee_patch16_reg1_gap_256", "vit_pwee_patch16_reg1_gap_256", "vit_dpwee_patch16_reg1_gap_256"):
@@ -147,16 +146,14 @@ def strange():
             return answer_of(model, "weights.pth", args=("--arch", arch))
         return Case(f"timm_2_{name}", build)
     yield clip_file("clip_file", "vit_xsmall_patch16_clip_224")
-    yield refused("2_embed_norm", tiny(embed_norm_layer="layernorm"), "embed_norm_layer")
+    yield hub("2_embed_norm", tiny(embed_norm_layer="layernorm"))
     yield refused("2_prr_no_class", tiny(global_pool="prr", class_token=False), "global_pool")
-    yield refused("2_padded_wide", tiny(img_size=[27, 44], dynamic_img_pad=True, dynamic_img_size=True),
-                  "dynamic_img_pad")
+    yield hub("2_padded_wide", tiny(img_size=[27, 44], dynamic_img_pad=True, dynamic_img_size=True))
     deit = "deit_tiny_distilled_patch16_224"
-    yield refused("2_distilled_registers", tiny(reg_tokens=2), "positions", arch=deit)
-    yield refused("2_distilled_fc_norm", tiny(fc_norm=True), "distilled", arch=deit)
-    yield refused("2_distilled_no_positions", tiny(pos_embed="none"), "pos", arch=deit)
-    yield refused("2_border", tiny(), "crop_mode", model_config=dict(pretrained_cfg=dict(
-        architecture="vit_base_patch16_224", crop_mode="border", input_size=(3, 32, 32))))
+    yield hub("2_distilled_registers", tiny(reg_tokens=2), arch=deit)
+    yield hub("2_distilled_fc_norm", tiny(fc_norm=True), arch=deit)
+    yield hub("2_distilled_no_positions", tiny(pos_embed="none"), arch=deit)
+    yield hub("2_border", cfg=dict(crop_mode="border"))
 
 
 def cases():

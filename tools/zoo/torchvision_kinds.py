@@ -1,10 +1,12 @@
 """Models saved by torchvision: state dicts, as its users save them after fine-tuning. A state dict does not say how
 many heads there are, so these have the proportions of ViT-Ti."""
+import argparse
+
 import torch
 import torchvision
 from safetensors.torch import save_file
 from torch import nn
-from torchvision.models.vision_transformer import VisionTransformer
+from torchvision.models.vision_transformer import ConvStemConfig, VisionTransformer
 from torchvision.transforms._presets import ImageClassification
 
 from common import Case, Refusal, classifier, example_image, features, scramble, seed_for
@@ -73,6 +75,12 @@ def cases():
         "model": {k: torch.randn_like(v) for k, v in d.items()},
         "model_ema": {"n_averaged": torch.tensor(7), **{"module." + k: v for k, v in d.items()}}})
     yield file("f64", wrap=lambda d: {k: v.double() for k, v in d.items()})
+    yield file("namespace", wrap=lambda d: {"model": d, "args": argparse.Namespace(model="vit_b_16"), "epoch": 1})
+    yield file("patch_8", patch_size=8, image_size=32)
+    yield file("one_class", num_classes=1)
+    yield file("image_96", image_size=96, dropout=0.1, attention_dropout=0.1)
+    yield refused("conv_stem", lambda: vit(conv_stem_configs=[ConvStemConfig(8, 3, 4)] * 2), "conv")
+    yield refused("rms", lambda: vit(norm_layer=nn.RMSNorm), "lacks")
     yield refused("heads_two_layers", lambda: changed(lambda: nn.Sequential(
         nn.Linear(WIDTH, 32), nn.ReLU(), nn.Linear(32, 7))), "head")
     yield refused("heads_norm", lambda: changed(lambda: nn.Sequential(nn.LayerNorm(WIDTH), nn.Linear(WIDTH, 7))),

@@ -78,10 +78,8 @@ void set_activation(const Json& value, const char* key, Dialect dialect, StatedC
 
 void set_pooler_activation(const Json& value, const char* key, StatedConfig* stated) {
   const Row& row = row_named(value, key, Dialect::kHf, stated->origin);
-  VT_REQUIRE(row.gelu == GeluKind::kErf, ErrorKind::kData,
-             "%s: %s is %s; of the forms of the gelu only the exact one is supported there",
-             stated->origin.c_str(), key, row.name);
   stated->model["pre_logits_act"] = enum_name(row.act);
+  stated->model["pre_logits_gelu"] = enum_name(row.gelu);
 }
 
 std::string activation_name(ActKind act, GeluKind gelu, Dialect dialect) {

@@ -101,6 +101,7 @@ class CardMaker {
       origins_["scores"] = stated.origin;
     }
     if (stated.run_image) run_image_ = stated.run_image;
+    card_.pads_images = card_.pads_images || stated.pads_images;
     if (stated.square_interpolation) card_.square_interpolation = stated.square_interpolation;
     for (std::string& note : stated.notes) card_.notes.push_back(std::move(note));
   }

@@ -63,15 +63,23 @@ std::string numerics_text(const VitConfig& c) {
 }
 
 std::string preprocess_text(const PreprocessConfig& p) {
-  const auto height = static_cast<long long>(p.height), width = static_cast<long long>(p.width);
+  const ResizeSides crop = crop_sides(p);
+  const auto height = static_cast<long long>(crop.height), width = static_cast<long long>(crop.width);
   const ResizeSides sides = resize_sides(p);
   const auto rows = static_cast<long long>(sides.height), columns = static_cast<long long>(sides.width);
   const std::string resize =
       p.mode == ResizeMode::kStretch ? strf("stretched to %lld x %lld", height, width)
       : p.mode == ResizeMode::kStretchCrop
           ? strf("stretched to %lld x %lld, centre crop %lld x %lld", rows, columns, height, width)
+      : p.mode == ResizeMode::kNone ? strf("as large as they are, centre crop %lld x %lld", height, width)
+      : p.mode == ResizeMode::kLongerSide
+          ? strf("within %lld x %lld, centre crop or borders %lld x %lld", rows, columns, height, width)
           : strf("shorter side to %lld, centre crop %lld x %lld", std::min(rows, columns), height, width);
-  return strf("%s, %s (%s), mean %s, std %s", resize.c_str(), enum_name(p.interpolation),
+  const std::string padded =
+      p.pad_rows + p.pad_columns > 0
+          ? strf(", padded to %lld x %lld", static_cast<long long>(p.height), static_cast<long long>(p.width))
+          : "";
+  return strf("%s%s, %s (%s), mean %s, std %s", resize.c_str(), padded.c_str(), enum_name(p.interpolation),
               enum_name(p.resampler), channel_text(p.mean).c_str(), channel_text(p.std).c_str());
 }
 

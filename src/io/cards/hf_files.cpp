@@ -62,7 +62,7 @@ Json hf_config_json(const ModelCard& card, DType storage) {
                {"dtype", dtype_name(storage)}};
   if (c.pre_logits) {
     json["pooler_output_size"] = c.representation_size();
-    json["pooler_act"] = activation_name(c.pre_logits_act, GeluKind::kErf, Dialect::kHf);
+    json["pooler_act"] = activation_name(c.pre_logits_act, c.pre_logits_gelu, Dialect::kHf);
   }
   if (c.image_height == c.image_width)
     json["image_size"] = c.image_height;
@@ -81,7 +81,7 @@ Json hf_config_json(const ModelCard& card, DType storage) {
 }
 
 Json hf_preprocessor_json(const PreprocessConfig& p) {
-  Json json = {{"do_resize", true},
+  Json json = {{"do_resize", p.mode != ResizeMode::kNone},
                {"do_rescale", true},
                {"do_normalize", true},
                {"rescale_factor", 1.0 / 255},

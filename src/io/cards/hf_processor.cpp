@@ -22,9 +22,13 @@ Interpolation read_resample(const Json& value) {
   return kCodes[code];
 }
 
+// Reads a truth value as Python does: null is false where a key left out is not, and some configs hold 1 for
+// true.
 bool flag(const Json& object, const char* key, bool otherwise) {
-  const Json* value = json_find(object, key);
-  return value ? json_bool(*value, kImages, key) : otherwise;
+  const auto at = object.find(key);
+  if (at == object.end()) return otherwise;
+  if (at->is_number()) return json_number(*at, kImages, key) != 0;
+  return !at->is_null() && json_bool(*at, kImages, key);
 }
 
 // What a processor does beside resizing, cropping and normalising as its config says.
@@ -53,10 +57,14 @@ constexpr Processor kProcessors[] = {
     {"CLIP", true, true, 224, kCubic, Colours::kClip},
     {"Bit", true, true, 224, kCubic, Colours::kClip},
     {"ViTHybrid", true, true, 224, kCubic, Colours::kClip},
-    {"Siglip", false, false, 224, kCubic},
+    {"Siglip", true, false, 224, kCubic},
     {"Beit", false, false, 224, kCubic},
     {"Blip", false, false, 384, kCubic, Colours::kClip},
     {"ChineseCLIP", true, true, 224, kCubic, Colours::kClip},
+    {"Llava", true, true, 224, kCubic, Colours::kClip},
+    {"Flava", false, true, 224, kCubic, Colours::kClip},
+    {"OwlViT", false, false, 768, kCubic, Colours::kClip},
+    {"LayoutLMv3", false, false, 224, kLinear},
     {"MobileNetV1", true, true, 256, kLinear},
     {"MobileNetV2", true, true, 256, kLinear},
     {"Pvt", false, false, 224, kCubic, Colours::kImageNet},
@@ -119,6 +127,12 @@ const Processor& find_processor(const Json* images, const char* usual_name, Stat
   return usual;
 }
 
+// Returns whether sizes are divided by crop_pct: null says that they are not.
+bool has_crop_pct(const Json& images, const Processor& processor) {
+  const auto at = images.find("crop_pct");
+  return processor.ways == Ways::kCropPct && (at == images.end() || !at->is_null());
+}
+
 // The shortest edge that images are resized to where the config names `edge`.
 int64_t resized_edge(const Json& images, const Processor& processor, int64_t edge) {
   const auto share = [&](double otherwise) {
@@ -130,14 +144,15 @@ int64_t resized_edge(const Json& images, const Processor& processor, int64_t edg
     return static_cast<int64_t>(static_cast<double>(edge) / crop);
   };
   if (processor.ways == Ways::kMargin) return static_cast<int64_t>(256.0 / 224.0 * static_cast<double>(edge));
-  if (processor.ways == Ways::kCropPct) return share(0.9);
+  if (has_crop_pct(images, processor)) return share(0.9);
   return processor.ways == Ways::kConvNext ? share(224.0 / 256.0) : edge;
 }
 
 HfSide resized_to(const Json& images, const Processor& processor, const PreprocessConfig& p,
                   ResizeMode* mode) {
   const Json* size = json_find(images, "size");
-  *mode = processor.number_is_shorter_side ? ResizeMode::kShorterSide : ResizeMode::kStretchCrop;
+  const bool keeps = processor.number_is_shorter_side && (size || processor.crops);
+  *mode = keeps ? ResizeMode::kShorterSide : ResizeMode::kStretchCrop;
   if (!size) return {p.height * processor.size / 224, p.width * processor.size / 224};
   if (size->is_object() && json_find(*size, "longest_edge"))
     wrong_type(kImages, "size", *size, "height and width, or shortest_edge alone");
@@ -146,8 +161,12 @@ HfSide resized_to(const Json& images, const Processor& processor, const Preproce
     *mode = ResizeMode::kShorterSide;
     return {side, side};
   }
-  if (!size->is_number() && processor.ways != Ways::kCropPct) *mode = ResizeMode::kStretchCrop;
-  return read_side(*size, kImages, "size");
+  const HfSide side = read_side(*size, kImages, "size");
+  if (size->is_number()) return side;
+  const bool divided = has_crop_pct(images, processor), square = side.height == side.width;
+  if (!divided || !square) *mode = ResizeMode::kStretchCrop;
+  if (!divided || square) return side;
+  return {resized_edge(images, processor, side.height), resized_edge(images, processor, side.width)};
 }
 
 // ConvNext's processor crops to the edge it is told, or stretches to it where that is 384 or more.
@@ -193,12 +212,17 @@ void read_geometry(const Json& images, const Processor& processor, StatedConfig*
       static_cast<long long>(p->width));
   set_resize_sides({resized.height, resized.width}, p);
   p->odd_margin = OddMargin::kDown;
+  const bool resizes = flag(images, "do_resize", true);
+  if (!resizes && crops) {
+    p->mode = ResizeMode::kNone;
+    p->resize = p->resize_longer = 0;
+  }
   if (p->mode == ResizeMode::kStretchCrop && resized.height == p->height && resized.width == p->width) {
     p->mode = ResizeMode::kStretch;
     p->resize = p->resize_longer = 0;
     p->odd_margin = OddMargin::kHalfEven;
   }
-  if (!flag(images, "do_resize", true))
+  if (!resizes && !crops)  // transformers then takes images of the model's size alone
     stated->notes.push_back("preprocessor_config.json says not to resize; images are resized all the same");
 }
 
@@ -220,8 +244,7 @@ void read_normalisation(const Json& images, Ways ways, size_t channels, Preproce
   else if (const Json* factor = json_find(images, "rescale_factor"))
     scale = 255 * json_number(*factor, kImages, "rescale_factor");
   VT_REQUIRE(scale > 0, ErrorKind::kConfig, "%s: rescale_factor must be positive", kImages);
-  const Json* twice = json_find(images, "include_top");
-  const bool again = ways == Ways::kTwice && (!twice || json_bool(*twice, kImages, "include_top"));
+  const bool again = ways == Ways::kTwice && flag(images, "include_top", true);
   for (size_t c = 0; c < p->std.size(); ++c) p->std[c] *= again ? deviations[c] : 1;
   if (std::abs(scale - 1) < 1e-6) return;
   for (double& value : p->mean) value /= scale;

@@ -1,5 +1,6 @@
-// Parts of library configs that have rules of their own: names of activations, transformers' image
-// processors. Each adds what a file says to a StatedConfig; none knows the rest of the card.
+// Parts of library configs that have rules of their own: names of activations, arguments of timm's
+// constructor, transformers' image processors. Each adds what a file says to a StatedConfig; none knows the
+// rest of the card.
 #pragma once
 
 #include <string>
@@ -18,6 +19,13 @@ void set_pooler_activation(const Json& value, const char* key, StatedConfig* sta
 
 // Its name there; empty when the library has none.
 std::string activation_name(ActKind act, GeluKind gelu, Dialect dialect);
+
+// Reads a truth value of timm's as Python does: some configs hold 1 for true.
+bool timm_truth(const Json& value, const std::string& key);
+// Sets the pooling that timm calls so; Error(kData) with the names that are known when it is none.
+void set_timm_pool(const Json& value, StatedConfig* stated);
+// Reads timm's model_args: variations of the architecture that `stated` holds.
+void read_timm_args(const Json& args, StatedConfig* stated);
 
 // transformers' image processors: what preprocessor_config.json says about the images of a model.
 struct HfSide {

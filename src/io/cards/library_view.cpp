@@ -45,9 +45,9 @@ StatedConfig stated_in(const ModelCard& card, const WriteOptions& options) {
 // Makes configs with equal results equal: sides are spelled out, and fields that the mode ignores are reset.
 PreprocessConfig in_effect(PreprocessConfig p) {
   const ResizeSides sides = resize_sides(p);
-  const bool crops = p.mode != ResizeMode::kStretch;
-  p.resize = crops ? std::min(sides.height, sides.width) : 0;
-  p.resize_longer = crops ? std::max(sides.height, sides.width) : 0;
+  const bool crops = p.mode != ResizeMode::kStretch, resizes = crops && p.mode != ResizeMode::kNone;
+  p.resize = resizes ? std::min(sides.height, sides.width) : 0;
+  p.resize_longer = resizes ? std::max(sides.height, sides.width) : 0;
   p.crop_pct = 0;
   if (!crops || p.resampler != Resampler::kPillow) p.odd_margin = OddMargin::kDown;
   return p;

@@ -99,6 +99,7 @@ void read_label_names(const Json& object, const char* key, const char* file, Sta
 PreprocessConfig at_size(PreprocessConfig p, int64_t height, int64_t width,
                          std::optional<Interpolation> square) {
   const int64_t shorter = std::min(height, width), longer = std::max(height, width);
+  const ResizeSides crop = crop_sides(p);
   if (p.crop_pct > 0 && p.resize > 0) {
     p.resize = side_before_crop(shorter, p.crop_pct);
     p.resize_longer = height == width ? 0 : side_before_crop(longer, p.crop_pct);
@@ -106,11 +107,12 @@ PreprocessConfig at_size(PreprocessConfig p, int64_t height, int64_t width,
     if (p.mode == ResizeMode::kShorterSide && p.resampler == Resampler::kPillow)
       p.interpolation = even ? square.value_or(p.interpolation) : Interpolation::kBilinear;
   } else {
-    p.resize = p.resize * shorter / std::min(p.height, p.width);
-    p.resize_longer = p.resize_longer * longer / std::max(p.height, p.width);
+    p.resize = p.resize * shorter / std::min(crop.height, crop.width);
+    p.resize_longer = p.resize_longer * longer / std::max(crop.height, crop.width);
   }
   p.height = height;
   p.width = width;
+  p.pad_rows = p.pad_columns = 0;
   return p;
 }
 
@@ -128,10 +130,14 @@ void validate(const PreprocessConfig& p, const VitConfig& config) {
   VT_REQUIRE(p.crop_pct == 0 || (p.crop_pct >= kLeastCropPct && p.crop_pct <= kMostCropPct),
              ErrorKind::kConfig, "preprocess: crop_pct is %g; it must be 0 or between %g and %g", p.crop_pct,
              kLeastCropPct, kMostCropPct);
-  VT_REQUIRE(p.crop_pct == 0 || p.resize == side_before_crop(std::min(p.height, p.width), p.crop_pct),
-             ErrorKind::kConfig,
+  VT_REQUIRE(p.pad_rows >= 0 && p.pad_rows < p.height && p.pad_columns >= 0 && p.pad_columns < p.width,
+             ErrorKind::kConfig, "preprocess: pad_rows x pad_columns is %lld x %lld of %lld x %lld pixels",
+             ll(p.pad_rows), ll(p.pad_columns), ll(p.height), ll(p.width));
+  const ResizeSides sides = crop_sides(p);
+  const int64_t crop = std::min(sides.height, sides.width);
+  VT_REQUIRE(p.crop_pct == 0 || p.resize == side_before_crop(crop, p.crop_pct), ErrorKind::kConfig,
              "preprocess: resize %lld is not the crop's %lld / crop_pct %g, rounded down; say crop_pct 0",
-             ll(p.resize), ll(std::min(p.height, p.width)), p.crop_pct);
+             ll(p.resize), ll(crop), p.crop_pct);
   VT_REQUIRE(p.height == config.image_height && p.width == config.image_width, ErrorKind::kConfig,
              "preprocess gives %lld x %lld pixels but the model takes %lld x %lld", ll(p.height), ll(p.width),
              ll(config.image_height), ll(config.image_width));

@@ -23,6 +23,7 @@ struct StatedConfig {
   // table to the model's image size or, for a model made for any size, to that of its preprocessing.
   std::optional<ImageSize> run_image;
   std::optional<Interpolation> square_interpolation;  // see ModelCard
+  bool pads_images = false;                           // see ModelCard
   std::vector<std::string> notes;
 };
 

@@ -1,10 +1,9 @@
-// Reads a config.json of timm: its architecture, constructor arguments, pretrained_cfg and labels.
+// Reads a config.json of timm: its architecture, pretrained_cfg and labels.
 #include <algorithm>
 
 #include "base/error.h"
 #include "base/text.h"
 #include "io/cards/hf_processor.h"
-#include "io/cards/stated_config.h"
 #include "io/config_json.h"
 #include "models/zoo.h"
 
@@ -14,155 +13,11 @@ namespace {
 
 constexpr const char* kFile = "config.json";
 
-struct ArgRow {
-  const char* key;
-  const char* field;
-};
-// Constructor arguments that set one field each.
-constexpr ArgRow kIntArgs[] = {{"embed_dim", "width"},     {"depth", "depth"},
-                               {"num_heads", "heads"},     {"in_chans", "channels"},
-                               {"num_classes", "classes"}, {"reg_tokens", "registers"}};
-constexpr ArgRow kBoolArgs[] = {{"class_token", "class_token"},
-                                {"qkv_bias", "qkv_bias"},
-                                {"qk_norm", "qk_norm"},
-                                {"pre_norm", "pre_norm"},
-                                {"scale_attn_norm", "attn_norm"},
-                                {"scale_mlp_norm", "mlp_norm"},
-                                {"pool_include_prefix", "pool_prefix"}};
-constexpr ArgRow kPools[] = {
-    {"token", "cls"}, {"avg", "mean"}, {"map", "map"}, {"max", "max"}, {"avgmax", "mean_max"}};
-constexpr ArgRow kPositions[] = {{"learn", "learned"}, {"none", "none"}, {"", "none"}};
-constexpr ArgRow kNorms[] = {{"layernorm", "layer"},   {"layernormfp32", "layer"},
-                             {"rmsnorm", "rms"},       {"rmsnormfp32", "rms"},
-                             {"simplenorm", "simple"}, {"simplenormfp32", "simple"}};
-// Arguments without effect on a trained model's output, or determined by its tensors.
-constexpr const char* kHarmless[] = {
-    "drop_rate",        "pos_drop_rate",   "patch_drop_rate", "proj_drop_rate",
-    "attn_drop_rate",   "drop_path_rate",  "weight_init",     "fix_init",
-    "dynamic_img_size", "strict_img_size", "dynamic_img_pad", "pretrained",
-    "features_only",    "fc_norm",         "proj_bias",       "pretrained_strict"};
-// Arguments that are supported only when they are off.
-constexpr const char* kOnlyOff[] = {"use_naflex"};
-
-// Reads a truth value as Python does: some configs hold 1 for true.
-bool truth(const Json& value, const std::string& key) {
-  return value.is_number() ? json_number(value, kFile, key) != 0 : json_bool(value, kFile, key);
-}
-
-std::string named(const Json& value, const char* key, std::span<const ArgRow> rows) {
-  const std::string name = json_string(value, kFile, key);
-  std::string known;
-  for (const ArgRow& row : rows) {
-    if (name == row.key) return row.field;
-    known += (known.empty() ? "" : ", ") + std::string(row.key);
-  }
-  throw Error(ErrorKind::kData,
-              strf("config.json: %s is %s; supported are %s", key, quoted(name).c_str(), known.c_str()));
-}
-
-// Reads 224 or [224, 160].
-ImageSize read_sides(const Json& value, const char* key) {
-  const bool pair = value.is_array() && value.size() == 2;
-  const ImageSize sides{json_int(pair ? value[0] : value, kFile, key),
-                        json_int(pair ? value[1] : value, kFile, key)};
-  for (const int64_t side : {sides.height, sides.width})
-    VT_REQUIRE(side > 0 && side < 1 << 20, ErrorKind::kConfig, "config.json: %s has a side of %lld", key,
-               static_cast<long long>(side));
-  return sides;
-}
-
-bool read_plain_arg(const std::string& key, const Json& value, StatedConfig* stated) {
-  for (const ArgRow& row : kIntArgs)
-    if (key == row.key) {
-      stated->model[row.field] = json_int(value, kFile, key);
-      return true;
-    }
-  for (const ArgRow& row : kBoolArgs)
-    if (key == row.key) {
-      stated->model[row.field] = truth(value, key);
-      return true;
-    }
-  if (std::find(std::begin(kOnlyOff), std::end(kOnlyOff), key) != std::end(kOnlyOff))
-    return !truth(value, key);
-  return std::find(std::begin(kHarmless), std::end(kHarmless), key) != std::end(kHarmless);
-}
-
-void read_mlp(const Json& args, StatedConfig* stated) {
-  const int64_t width = stated->model.at("width");
-  if (const Json* ratio = json_find(args, "mlp_ratio")) {
-    const double mlp = static_cast<double>(width) * json_number(*ratio, kFile, "mlp_ratio");
-    VT_REQUIRE(mlp >= 1 && mlp < 1e9, ErrorKind::kConfig, "config.json: mlp_ratio gives an MLP of %g", mlp);
-    stated->model["mlp"] = static_cast<int64_t>(mlp);
-  } else if (json_find(args, "embed_dim")) {
-    // A share of the width that the architecture alone knows; the tensors tell it.
-    stated->model.erase("mlp");
-  }
-}
-
-// Returns whether an argument names a layer: an empty text leaves the layer to the architecture.
-bool is_named(const Json& value) {
-  return !value.is_string() || !value.get_ref<const std::string&>().empty();
-}
-
-// timm looks norms up in lower case and without underscores.
-Json norm_name(const Json& value) {
-  std::string name = lowercase(json_string(value, kFile, "norm_layer"));
-  std::erase(name, '_');
-  return name;
-}
-
-// Reads arguments whose effect depends on more than their own value.
-bool read_special_arg(const std::string& key, const Json& value, StatedConfig* stated) {
-  if (key == "patch_size") {
-    const ImageSize sides = read_sides(value, "model_args.patch_size");
-    stated->model["patch"] = sides.height;
-    stated->model["patch_width"] = sides.width == sides.height ? 0 : sides.width;
-  } else if (key == "img_size") {
-    const ImageSize sides = read_sides(value, "model_args.img_size");
-    stated->model["image_height"] = sides.height;
-    stated->model["image_width"] = sides.width;
-  } else if (key == "init_values") {
-    stated->model["layer_scale"] = truth(value, key);
-  } else if (key == "no_embed_class") {
-    stated->model["pos_for_prefix"] = !truth(value, key);
-  } else if (key == "global_pool") {
-    stated->model["pool"] = named(value, "global_pool", kPools);
-  } else if (key == "pos_embed") {
-    stated->model["pos"] = named(value, "pos_embed", kPositions);
-  } else if (key == "final_norm") {
-    stated->model.erase("norm_place");
-    if (!truth(value, key)) stated->model["norm_place"] = enum_name(NormPlace::kNone);
-  } else if (key == "norm_layer") {
-    if (is_named(value)) stated->model["norm"] = named(norm_name(value), "norm_layer", kNorms);
-  } else if (key == "act_layer") {
-    if (is_named(value)) set_activation(value, "act_layer", Dialect::kTimm, stated);
-  } else if (key == "attn_layer" || key == "embed_norm_layer") {
-    return !is_named(value) || (key == "attn_layer" && value == "attn");
-  } else {
-    return key == "mlp_ratio";
-  }
-  return true;
-}
-
-void read_model_args(const Json& args, StatedConfig* stated) {
-  if (!args.is_object()) wrong_type(kFile, "model_args", args, "an object");
-  for (const auto& [key, value] : args.items()) {
-    if (value.is_null()) {  // as if it were not there, but for what the architecture says otherwise
-      if (key == "init_values") stated->model["layer_scale"] = false;
-      continue;
-    }
-    VT_REQUIRE(read_special_arg(key, value, stated) || read_plain_arg(key, value, stated), ErrorKind::kData,
-               "config.json: model_args.%s %s is not understood and may change the result", key.c_str(),
-               value.dump().c_str());
-  }
-  read_mlp(args, stated);
-}
-
 void read_crop(const Json& cfg, StatedConfig* stated, PreprocessConfig* p) {
   const Json* mode = json_find(cfg, "crop_mode");
   const std::string name = mode ? json_string(*mode, kFile, "crop_mode") : "center";
-  VT_REQUIRE(name == "center" || name == "squash", ErrorKind::kData,
-             "config.json: crop_mode is \"%s\"; center and squash are supported", name.c_str());
+  VT_REQUIRE(name == "center" || name == "squash" || name == "border", ErrorKind::kData,
+             "config.json: crop_mode is \"%s\"; center, squash and border are supported", name.c_str());
   const Json* pct = json_find(cfg, "crop_pct");
   const double said = pct ? json_number(*pct, kFile, "crop_pct") : 0;
   const double crop = said != 0 ? said : 0.875;
@@ -174,10 +29,12 @@ void read_crop(const Json& cfg, StatedConfig* stated, PreprocessConfig* p) {
     p->crop_pct = 0;
     return;
   }
-  p->mode = name == "squash" ? ResizeMode::kStretchCrop : ResizeMode::kShorterSide;
+  p->mode = name == "squash"   ? ResizeMode::kStretchCrop
+            : name == "border" ? ResizeMode::kLongerSide
+                               : ResizeMode::kShorterSide;
   p->crop_pct = crop;
   set_resize_sides({side_before_crop(p->height, crop), side_before_crop(p->width, crop)}, p);
-  if (p->mode == ResizeMode::kStretchCrop || p->resize_longer == 0 || p->resize_longer == p->resize) return;
+  if (p->mode != ResizeMode::kShorterSide || p->resize_longer == 0 || p->resize_longer == p->resize) return;
   p->interpolation = Interpolation::kBilinear;
   stated->notes.push_back("interpolation bilinear: timm's rule for crops that are not square");
 }
@@ -237,10 +94,10 @@ constexpr const char* kAnySize[] = {"test_vit", "test_vit2", "test_vit4", "vit_i
 
 bool flag(const Json* args, const char* key, bool otherwise) {
   const Json* value = args ? json_find(*args, key) : nullptr;
-  return value ? truth(*value, key) : otherwise;
+  return value ? timm_truth(*value, key) : otherwise;
 }
 
-// Where patches do not cover the image, timm pads or refuses it; Vitrail ignores the remaining pixels.
+// Where patches do not cover the image, timm refuses it; Vitrail ignores the remaining pixels.
 void require_whole_patches(const ImageSize& image, const StatedConfig& stated) {
   const int64_t rows = stated.model.at("patch"), across = stated.model.at("patch_width");
   VT_REQUIRE(
@@ -259,7 +116,12 @@ void fit_preprocess(const std::string& architecture, const Json* args, StatedCon
   const bool any =
       flag(args, "dynamic_img_size",
            std::find(std::begin(kAnySize), std::end(kAnySize), architecture) != std::end(kAnySize));
-  if (any || flag(args, "dynamic_img_pad", false))
+  // Such a model resizes its positions as it runs; FlexiViT's own rule is that of loading.
+  if (any) stated->model["pos_resize"] = enum_name(PosResize::kTimm);
+  const bool pads = flag(args, "dynamic_img_pad", false);
+  // timm resizes positions only in a model for any size.
+  stated->pads_images = pads && (any || stated->model.at("pos") == enum_name(PosKind::kNone));
+  if ((any || pads) && !stated->pads_images)
     require_whole_patches(any ? ImageSize{p.height, p.width} : model, *stated);
   if (model == ImageSize{p.height, p.width}) return;
   if (any)
@@ -280,16 +142,16 @@ StatedConfig read_timm_config(const Json& config) {
   VT_REQUIRE(arch, ErrorKind::kData, "config.json has pretrained_cfg but no architecture");
   const std::string name = json_string(*arch, kFile, "architecture");
   StatedConfig stated = named_config(name);
-  stated.model.erase("pre_logits");  // timm's configs do not say; the tensors do
+  for (const char* field : {"pre_logits", "representation"})
+    stated.model.erase(field);  // timm's configs do not say; the tensors do
   if (cfg) read_pretrained_cfg(*cfg, &stated);
   for (const Json* object : {cfg, &config})
     if (const Json* classes = object ? json_find(*object, "num_classes") : nullptr)
       stated.model["classes"] = json_int(*classes, kFile, "num_classes");
   // That of the whole is for information.
-  if (const Json* pool = cfg ? json_find(*cfg, "global_pool") : nullptr)
-    stated.model["pool"] = named(*pool, "global_pool", kPools);
+  if (const Json* pool = cfg ? json_find(*cfg, "global_pool") : nullptr) set_timm_pool(*pool, &stated);
   const Json* args = json_find(config, "model_args");
-  if (args) read_model_args(*args, &stated);
+  if (args) read_timm_args(*args, &stated);
   fit_preprocess(name.substr(0, name.find('.')), args, &stated);
   if (cfg) read_label_names(*cfg, cfg == &config ? "labels" : "label_names", kFile, &stated);
   read_label_names(config, "label_names", kFile, &stated);

@@ -14,6 +14,11 @@ const char* pool_name(Pool pool) {
   return kPoolNames[static_cast<size_t>(pool)];
 }
 
+const char* norm_name(NormKind kind) {
+  constexpr const char* kNormNames[] = {"layernorm", "rmsnorm", "simplenorm"};
+  return kNormNames[static_cast<size_t>(kind)];
+}
+
 Json model_args(const VitConfig& c) {
   Json args = {{"img_size", {c.image_height, c.image_width}},
                {"patch_size", c.patch_width > 0 ? Json{c.patch, c.patch_width} : Json(c.patch)},
@@ -27,8 +32,8 @@ Json model_args(const VitConfig& c) {
                {"act_layer", activation_name(c.activation, c.gelu, Dialect::kTimm)},
                {"num_classes", c.classes}};
   if (c.pre_norm) args["pre_norm"] = true;
-  if (c.norm == NormKind::kRms) args["norm_layer"] = "rmsnorm";
-  if (c.norm == NormKind::kSimple) args["norm_layer"] = "simplenorm";
+  if (c.norm != NormKind::kLayer) args["norm_layer"] = norm_name(c.norm);
+  if (const auto kind = c.embed_norm_kind()) args["embed_norm_layer"] = norm_name(*kind);
   if (c.attn_norm) args["scale_attn_norm"] = true;
   if (c.mlp_norm) args["scale_mlp_norm"] = true;
   if (c.pos == PosKind::kNone) args["pos_embed"] = "none";
@@ -54,12 +59,17 @@ double crop_pct(const PreprocessConfig& p) {
   return share;
 }
 
+const char* crop_mode(ResizeMode mode) {
+  if (mode == ResizeMode::kLongerSide) return "border";
+  return mode == ResizeMode::kShorterSide ? "center" : "squash";
+}
+
 Json pretrained_cfg(const ModelCard& card) {
   const PreprocessConfig& p = card.preprocess;
   Json cfg = {{"input_size", {card.config.channels, p.height, p.width}},
               {"interpolation", enum_name(p.interpolation)},
               {"crop_pct", crop_pct(p)},
-              {"crop_mode", p.mode == ResizeMode::kShorterSide ? "center" : "squash"},
+              {"crop_mode", crop_mode(p.mode)},
               {"mean", p.mean},
               {"std", p.std},
               {"num_classes", card.config.classes}};

@@ -1,6 +1,7 @@
 #include "io/dialects/bind.h"
 
 #include <algorithm>
+#include <cstring>
 #include <optional>
 
 #include "base/error.h"
@@ -40,6 +41,14 @@ std::optional<Match> match(std::string_view pattern, std::string_view name) {
   return n == name.size() ? std::optional(found) : std::nullopt;
 }
 
+// torch's programs wrap parts of a model too: a block that is recomputed, an MLP that is compiled.
+std::string without_inner_wrappers(std::string_view name) {
+  std::string plain(name);
+  for (const char* wrapper : {"_checkpoint_wrapped_module.", "_fsdp_wrapped_module.", "_orig_mod."})
+    for (size_t at = 0; (at = plain.find(wrapper, at)) != plain.npos;) plain.erase(at, strlen(wrapper));
+  return plain;
+}
+
 std::string expand(const char* source, const std::string& prefix) {
   return source[0] == '@' ? prefix + (source + 1) : source;
 }
@@ -73,8 +82,10 @@ class Binder {
       return;
     }
     name.remove_prefix(found_.wrapper.size());
+    const std::string plain = without_inner_wrappers(name);
+    name = plain;
     // transformers 5 saves the blocks of ViT-MSN, and nothing else of it, without the prefix.
-    const std::string prefixed = found_.prefix + std::string(name);
+    const std::string prefixed = found_.prefix + plain;
     if (found_.table->dialect == Dialect::kHf && name.starts_with("encoder.layer.")) name = prefixed;
     for (size_t r = 0; r < patterns_.size(); ++r) {
       if (const auto found = match(patterns_[r], name)) return add(index, r, found->block);
@@ -210,6 +221,14 @@ void take_unread_token_as_register(Binding* binding) {
   binding->notes.push_back("the distillation token has no head: it is one more token beside the others");
 }
 
+// timm's distilled ViT may have registers and a norm after pooling, which its forward pass leaves out.
+void drop_what_distilled_leaves_out(Binding* binding) {
+  if (binding->table->dialect != Dialect::kTimm || !binding->has("dist_token")) return;
+  for (const char* name : {"reg_token", "fc_norm.weight", "fc_norm.bias"})
+    if (binding->pieces.erase(name) > 0)
+      binding->notes.push_back(strf("%s left out: timm's distilled ViT does not use it", name));
+}
+
 // A linear layer without a bias is the same as one with a bias of zeros. Either all layers of the blocks lack
 // theirs, or the file is incomplete.
 void add_absent_biases(Binding* binding) {
@@ -245,6 +264,7 @@ Binding bind_tensors(const TensorSource& source) {
   drop_unused_pooler(&binding);
   require_class_token(binding);
   take_unread_token_as_register(&binding);
+  drop_what_distilled_leaves_out(&binding);
   add_absent_biases(&binding);
   return binding;
 }

@@ -21,6 +21,8 @@ constexpr Feature kFeatures[] = {
     {"sincos2d positions", [](const VitConfig& c) { return c.pos == PosKind::kSinCos2d; }, false, false,
      false, true},
     {"register tokens", [](const VitConfig& c) { return c.registers > 0; }, true, false, false, false},
+    {"register tokens beside a distillation token",
+     [](const VitConfig& c) { return c.registers > 0 && c.distilled; }, false, false, false, false},
     {"qk-norm", [](const VitConfig& c) { return c.qk_norm; }, true, false, false, false},
     {"norms within attention or the MLP", [](const VitConfig& c) { return c.attn_norm || c.mlp_norm; }, true,
      false, false, false},
@@ -32,6 +34,8 @@ constexpr Feature kFeatures[] = {
      false, false},
     {"no norm after the blocks", [](const VitConfig& c) { return c.norm_place == NormPlace::kNone; }, true,
      false, false, false},
+    {"a norm within the patch embedding", [](const VitConfig& c) { return c.embed_norm != EmbedNorm::kNone; },
+     true, false, false, false},
     {"a norm before the blocks", [](const VitConfig& c) { return c.pre_norm; }, true, false, false, false},
     {"pre_logits with another activation than tanh",
      [](const VitConfig& c) { return c.pre_logits && c.pre_logits_act != ActKind::kTanh; }, false, true,
@@ -42,7 +46,7 @@ constexpr Feature kFeatures[] = {
     {"an activation that transformers has no name for", nameless<Dialect::kHf>, true, false, false, false},
     {"a pooler with an activation that transformers has no name for",
      [](const VitConfig& c) {
-       return c.pre_logits && activation_name(c.pre_logits_act, GeluKind::kErf, Dialect::kHf).empty();
+       return c.pre_logits && activation_name(c.pre_logits_act, c.pre_logits_gelu, Dialect::kHf).empty();
      },
      false, false, false, false},
     {"an activation other than GELU", [](const VitConfig& c) { return c.activation != ActKind::kGelu; }, true,
@@ -104,7 +108,7 @@ void refuse_inexpressible(Dialect dialect, const VitConfig& config) {
     if (feature.present(config) && !holds(feature, dialect))
       throw Error(ErrorKind::kUsage,
                   strf("the %s dialect has no place for %s", enum_name(dialect), feature.what),
-                  dialect == Dialect::kTimm ? "" : "the timm dialect");
+                  dialect == Dialect::kTimm ? strf("a model without %s", feature.what) : "the timm dialect");
 }
 
 WrittenForm written_form(Dialect dialect, const VitConfig& config) {
@@ -116,19 +120,13 @@ WrittenForm written_form(Dialect dialect, const VitConfig& config) {
 }
 
 std::vector<std::pair<std::string, const NameRow*>> rows_for(const WrittenForm& form,
-                                                             const std::string& param) {
-  std::string pattern = param;
-  int64_t block = -1;
-  if (param.starts_with("blocks.")) {
-    const size_t end = param.find('.', 7);
-    block = std::stoll(param.substr(7, end - 7));
-    pattern = "blocks.{i}" + param.substr(end);
-  }
+                                                             const ParamSpec& param) {
   std::vector<std::pair<std::string, const NameRow*>> rows;
   for (const NameRow& row : form.table->rows) {
-    if (row.param != pattern || (row.form != Form::kAny && row.form != form.form)) continue;
+    if (row.form != Form::kAny && row.form != form.form) continue;
+    if (with_block(row.param, param.block) != param.name) continue;
     const std::string name = row.source[0] == '@' ? form.prefix + (row.source + 1) : row.source;
-    rows.emplace_back(with_block(name.c_str(), block), &row);
+    rows.emplace_back(with_block(name.c_str(), param.block), &row);
   }
   return rows;
 }

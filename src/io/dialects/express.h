@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "io/dialects/dialect_table.h"
+#include "models/vit_params.h"
 
 namespace vitrail {
 
@@ -22,7 +23,6 @@ struct WrittenForm {
 WrittenForm written_form(Dialect dialect, const VitConfig& config);
 
 // Returns the tensors that hold a canonical parameter, with their names.
-std::vector<std::pair<std::string, const NameRow*>> rows_for(const WrittenForm& form,
-                                                             const std::string& param);
+std::vector<std::pair<std::string, const NameRow*>> rows_for(const WrittenForm& form, const ParamSpec& param);
 
 }  // namespace vitrail

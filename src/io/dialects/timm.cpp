@@ -10,6 +10,8 @@ constexpr const char* kPrefixes[] = {""};
 constexpr NameRow kRows[] = {
     {"@patch_embed.proj.weight", "DCPQ", "patch_embed.proj.weight"},
     {"@patch_embed.proj.bias", "D", "patch_embed.proj.bias"},
+    {"@patch_embed.norm.weight", "D", "patch_embed.norm.weight"},
+    {"@patch_embed.norm.bias", "D", "patch_embed.norm.bias"},
     {"@cls_token", "1SD", "cls_token"},
     {"@dist_token", "1SD", "dist_token"},
     {"@reg_token", "1SD", "reg_token"},
