@@ -3,6 +3,7 @@
 
 #include "api/precision.h"
 #include "base/file.h"
+#include "base/thread_pool.h"
 #include "base/values.h"
 #include "cli/bench_options.h"
 #include "cli/commands.h"
@@ -99,7 +100,7 @@ Command bench_calibrate_command() {
                     .kind = ValueKind::kInteger,
                     .metavar = "N",
                     .least = 1,
-                    .most = 4096,
+                    .most = kMaxThreads,
                     .repeated = true}} +
                tuning_options()},
           run_calibrate};

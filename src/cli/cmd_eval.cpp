@@ -31,9 +31,9 @@ struct Found {
 };
 
 std::optional<Found> run_rank(const EvalWork& work, const InferenceRank& rank, Console& console) {
-  EvalRank eval(
-      work, rank,
-      {.say = [&](auto& text) { console.say(text); }, .detail = [&](auto& text) { console.detail(text); }});
+  EvalRank eval(work, rank,
+                {.on_note = [&](auto& text) { console.say(text); },
+                 .on_detail = [&](auto& text) { console.detail(text); }});
   const SignalGuard stop;
   Progress progress(console, "eval", "images", work.data.size());
   int64_t shown_so_far = 0;

@@ -46,12 +46,12 @@ size_t run_rank(const PredictWork& work, const InferenceRank& rank, const Option
   Progress progress(console, "predict", "images", std::ssize(work.paths));
   const int64_t classes = options.integer("top-k");
   const PredictTimes times =
-      predict.run({.row =
+      predict.run({.on_row =
                        [&](const ImageRow& row) {
                          if (row.error) return failed.add(work.paths[row.index], *row.error);
                          show(row, work, top_classes(row.values, predict.labels(), classes), console);
                        },
-                   .batch_done =
+                   .on_batch =
                        [&](size_t images) {
                          console.flush();
                          progress.advance(static_cast<int64_t>(images));

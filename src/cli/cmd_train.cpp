@@ -106,7 +106,8 @@ void report_end(const TrainOutcome& outcome, const TrainPlace& place, Console& c
                 "--resume goes on from there");
   std::string text = strf("done: %s, step %s", outcome.reason.c_str(), format_integer(outcome.step).c_str());
   if (outcome.best >= 0) text += strf(", best %s", format_percent(outcome.best).c_str());
-  console.say(text + "; see " + RunFiles(place.folder).report());
+  if (outcome.reported) text += "; see " + RunFiles(place.folder).report();
+  console.say(text);
 }
 
 void run_session(const Options& options, Console& console, RankSession& session) {
@@ -143,8 +144,8 @@ void run_session(const Options& options, Console& console, RankSession& session)
                    .overlapping = world.overlapping,
                    .heartbeat = session.heartbeat(),
                    .variables = environment_variable,
-                   .note = [&](const std::string& text) { console.say(text); }};
-  // The first rank hears of signals, under MPI each; whether it talks is the trainer's matter.
+                   .on_note = [&](const std::string& text) { console.say(text); }};
+  // The first rank gets signals, under MPI each; whether it talks is the trainer's matter.
   const auto hooks_of = [&](int rank) {
     TrainHooks own = rank == 0 || mpi ? hooks : TrainHooks{};
     own.disturb = bit_fault(rank);

@@ -1,4 +1,5 @@
 // The options that every command has.
+#include "base/thread_pool.h"
 #include "cli/options.h"
 
 namespace vitrail::cli {
@@ -25,7 +26,7 @@ const std::vector<OptionSpec>& common_options() {
        .letter = 't',
        .fallback = "0",
        .least = 0,
-       .most = 1024},
+       .most = kMaxThreads},
       {.name = "device", .help = "cpu or cuda[:i]", .metavar = "DEVICE", .fallback = "cpu"},
       {.name = "dtype",
        .help = "element type to compute in",

@@ -164,7 +164,7 @@ void CommandRanks::run(const EngineOptions& engine,
                          .device = [&](const HostRank& seat) { return chosen_device(options_, seat); },
                          .heartbeat = session_->heartbeat(),
                          .variables = environment_variable,
-                         .note = note},
+                         .on_note = note},
                         [&](InferenceRank& rank) {
                           Console nobody(silent_.settings());  // consoles are for one thread
                           body(rank, rank.team().leads() ? console() : nobody);

@@ -5,6 +5,7 @@
 #include "api/classify.h"
 #include "base/text.h"
 #include "cli/run.h"
+#include "data/image_list.h"
 
 namespace vitrail::cli {
 
@@ -27,11 +28,12 @@ void say_not_turned(size_t count, Console& console) {
 void FailedImages::add(const std::string& path, const Error& error) {
   if (error.kind() != ErrorKind::kData && error.kind() != ErrorKind::kNumerics) throw error;
   ++failed_;
-  if (!worst_ || worst_->kind() == ErrorKind::kData) worst_ = error;
+  const Error told = with_list_hint(path, error);
+  if (!worst_ || worst_->kind() == ErrorKind::kData) worst_ = told;
   nlohmann::ordered_json json = image_json(path);
   json["error"] = error.message();
   console_.print_json(json);
-  if (total_ > 1) console_.error(format_error(error, false, false));
+  if (total_ > 1) console_.error(format_error(told, false, false));
 }
 
 void FailedImages::throw_if_any() const {

@@ -14,6 +14,7 @@
 #include "io/find_model.h"
 #include "measure/profile_sweep.h"
 #include "models/zoo.h"
+#include "plan/largest_batch.h"
 
 namespace vitrail::cli {
 
@@ -78,7 +79,7 @@ std::vector<OptionSpec> engine_options(int default_batch) {
            .letter = 'b',
            .fallback = std::to_string(default_batch),
            .least = 1,
-           .most = 65536},
+           .most = kLargestBatch},
           {.name = "dtype",
            .help = "what the blocks' GEMMs are computed in, the rest in f32; on a GPU bf16 and f16 hold for "
                    "activations too, and fp8 leaves the rest in bf16",

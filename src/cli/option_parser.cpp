@@ -6,7 +6,6 @@
 #include "base/write_error.h"
 #include "cli/option_values.h"
 #include "cli/options.h"
-#include "cli/setting_advice.h"
 
 namespace vitrail::cli {
 

@@ -7,7 +7,7 @@
 #include <cstdlib>
 
 #include "base/text.h"
-#include "cli/setting_advice.h"
+#include "train/setting_advice.h"
 
 namespace vitrail::cli {
 
@@ -26,7 +26,27 @@ bool valid_number(const OptionSpec& spec, const std::string& text) {
   return number && *number >= spec.least && *number <= spec.most;
 }
 
+FieldSpec field_of(const OptionSpec& spec) {
+  return {.key = spec.name,
+          .help = spec.help,
+          .kind = spec.repeated ? FieldKind::kTexts : FieldKind::kText,
+          .choices = spec.choices,
+          .usual = spec.usual.empty() ? spec.fallback : spec.usual};
+}
+
 }  // namespace
+
+std::string advice_for(const OptionSpec& spec) {
+  return field_advice(field_of(spec));
+}
+
+Error with_advice(const Error& error, const std::vector<OptionSpec>& specs, const Options& options) {
+  std::vector<FieldSpec> fields;
+  fields.reserve(specs.size());
+  for (const OptionSpec& spec : specs) fields.push_back(field_of(spec));
+  return vitrail::with_advice(
+      error, fields, [&](const std::string& name) { return options.given_beyond(name, Origin::kDefault); });
+}
 
 void check_value(const OptionSpec& spec, const std::string& text, const std::string& place, ErrorKind kind) {
   const bool numeric = spec.kind == ValueKind::kInteger || spec.kind == ValueKind::kNumber;

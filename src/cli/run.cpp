@@ -14,7 +14,7 @@
 #include "cli/environment.h"
 #include "cli/help.h"
 #include "cli/model_choice.h"
-#include "cli/setting_advice.h"
+#include "cli/option_values.h"
 #include "launch/rank_session.h"
 
 namespace vitrail::cli {
@@ -239,6 +239,7 @@ std::string format_error(const Error& error, bool colour, bool debug) {
 
 int run(std::span<const std::string> arguments) {
   std::signal(SIGPIPE, SIG_IGN);
+  std::signal(SIGXFSZ, SIG_IGN);  // a write beyond ulimit -f then fails, and is told like any other
   ConsoleSettings settings = detect_console();
   try {
     dispatch(arguments, settings);

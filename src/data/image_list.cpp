@@ -25,6 +25,7 @@ void add_below(const fs::path& folder, std::vector<fs::path>& above, std::vector
   fs::directory_iterator it(folder, error);
   for (; !error && it != fs::directory_iterator(); it.increment(error)) {
     std::error_code unknown;
+    if (it->path().filename().string().starts_with('.')) continue;  // as datasets leave them out, too
     if (it->is_directory(unknown))
       add_below(it->path(), above, found);
     else if (is_image_name(it->path().string()) && it->is_regular_file(unknown))
@@ -98,17 +99,17 @@ Image load_listed_image(const std::string& path, bool upright, std::string& note
   VT_REQUIRE(!fs::is_directory(path, ignored), ErrorKind::kData, "no images (%s) can be read under %s",
              join(image_endings(), ", ").c_str(), quoted(path).c_str());
   DecodeReport report;
-  try {
-    Image image = load_image(path, {}, &report);
-    if (upright) return turned_upright(std::move(image), report.exif_orientation);
-    if (report.exif_orientation > 1)
-      note = strf("%s: EXIF orientation %d not applied", shown(path).c_str(), report.exif_orientation);
-    return image;
-  } catch (const Error& error) {
-    if (is_image_name(path) || !begins_as_text(path)) throw;
-    Error better(error.kind(), error.message(), "if it lists images, one path a line: @" + shown(path));
-    throw Error(better.at(shown(path)));
-  }
+  Image image = load_image(path, {}, &report);
+  if (upright) return turned_upright(std::move(image), report.exif_orientation);
+  if (report.exif_orientation > 1)
+    note = strf("%s: EXIF orientation %d not applied", shown(path).c_str(), report.exif_orientation);
+  return image;
+}
+
+Error with_list_hint(const std::string& path, const Error& error) {
+  if (error.kind() != ErrorKind::kData || is_image_name(path) || !begins_as_text(path)) return error;
+  Error better(error.kind(), error.message(), "if it lists images, one path a line: @" + shown(path));
+  return better.at(shown(path));
 }
 
 }  // namespace vitrail

@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include "base/error.h"
 #include "image/image.h"
 
 namespace vitrail {
@@ -22,8 +23,12 @@ std::vector<std::string> list_images(const std::vector<std::string>& arguments);
 // Returns whether it ends like an image that decode_image reads.
 bool is_image_name(const std::string& path);
 
-// load_image with errors in terms of the list: a path that is none, a list taken for an image. An
-// EXIF orientation is applied if `upright`, otherwise told in `note`, which stays empty when there is none.
+// load_image with errors in terms of the list: a path that is none. An EXIF orientation is applied if
+// `upright`, otherwise told in `note`, which stays empty when there is none.
 Image load_listed_image(const std::string& path, bool upright, std::string& note);
+
+// Returns the error of an image that was listed by list_images(); where the file begins like text it says how
+// a list of images is given.
+Error with_list_hint(const std::string& path, const Error& error);
 
 }  // namespace vitrail

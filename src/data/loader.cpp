@@ -92,6 +92,9 @@ void Loader::start_workers() {
     stop_workers();
     throw thread_error(error, started, static_cast<size_t>(wanted), "loader threads",
                        "fewer workers (loader.workers)");
+  } catch (...) {  // no memory for one more
+    stop_workers();
+    throw;
   }
 }
 

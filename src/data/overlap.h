@@ -2,6 +2,7 @@
 // Images are identified by content, not by name. Knows nothing of models.
 #pragma once
 
+#include <limits>
 #include <vector>
 
 #include "data/dataset.h"
@@ -14,7 +15,8 @@ struct ImageMark {
   bool operator==(const ImageMark&) const = default;
 };
 
-// Returns the marks of at most `most` images, spread evenly; those that cannot be read are left out.
+// Returns the marks of at most `most` images, spread evenly; empty files and those that cannot be read are
+// left out.
 std::vector<ImageMark> marks_of(const Dataset& data, int64_t most);
 
 struct Overlap {
@@ -23,12 +25,25 @@ struct Overlap {
   double share() const;
 };
 
-// Counts how many of these images the dataset holds. It reads only images of the same size; where those
-// together take more than `most_bytes`, an even share of them.
-Overlap find_marks(const std::vector<ImageMark>& marks, const Dataset& data,
-                   uint64_t most_bytes = uint64_t{256} << 20);
+// Bounds what is read for a search. Of more images than that, and of those that are read, of more bytes, an
+// even share stands for all.
+struct SearchLimits {
+  uint64_t bytes = uint64_t{256} << 20;
+  int64_t images = std::numeric_limits<int64_t>::max();
+};
+
+// Counts how many of these images the dataset holds. It reads only images of the same size; one that nobody
+// can decode is not found, since nobody has learned from it.
+Overlap find_marks(const std::vector<ImageMark>& marks, const Dataset& data, SearchLimits limits = {});
+
+struct MarkSearch {
+  Overlap overlap;
+  std::vector<ImageMark> missing;  // the marks of images that were not found
+};
+// Does the same and returns what is left.
+MarkSearch search_marks(const std::vector<ImageMark>& marks, const Dataset& data, SearchLimits limits = {});
 
 // Counts how many of at most `most` images, spread evenly over `data`, are in `other` too.
-Overlap overlap_with(const Dataset& data, const Dataset& other, int64_t most = 200);
+Overlap overlap_with(const Dataset& data, const Dataset& other, int64_t most = 200, SearchLimits limits = {});
 
 }  // namespace vitrail

@@ -4,6 +4,7 @@
 #include <array>
 #include <cmath>
 
+#include "base/checked.h"
 #include "base/error.h"
 #include "data/preprocess.h"
 #include "data/tiny_font.h"
@@ -83,7 +84,7 @@ Image contact_sheet(const std::vector<Tile>& tiles, int64_t per_row, int64_t lab
   const int64_t label_height = kLabelDots * label_scale;
   const int64_t count = static_cast<int64_t>(tiles.size()), across = std::min(count, per_row);
   const int64_t height = tiles[0].image.height, width = tiles[0].image.width;
-  const int64_t step = label_height + height + kGap, down = (count + per_row - 1) / per_row;
+  const int64_t step = label_height + height + kGap, down = ceil_div(count, per_row);
   Image sheet = Image::blank(down * step + kGap, across * (width + kGap) + kGap, 3);
   std::fill(sheet.pixels.begin(), sheet.pixels.end(), kGround);
   for (int64_t i = 0; i < count; ++i) {
@@ -105,9 +106,11 @@ constexpr int64_t kSmallestOverlay = 448;  // pixels; an overlay of a smaller cr
 // Returns a config with the same framing and more pixels.
 PreprocessConfig enlarged(PreprocessConfig config) {
   const int64_t side = std::min(config.height, config.width);
-  const int64_t scale = std::max<int64_t>(1, (kSmallestOverlay + side - 1) / side);
+  const int64_t scale = std::max<int64_t>(1, ceil_div(kSmallestOverlay, side));
   config.height *= scale;
   config.width *= scale;
+  config.pad_rows *= scale;
+  config.pad_columns *= scale;
   config.resize *= scale;
   config.resize_longer *= scale;
   return config;

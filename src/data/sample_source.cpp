@@ -51,7 +51,7 @@ Order order_of(const LoaderSettings& settings, Purpose purpose) {
 
 int64_t steps_of(const LoaderSettings& s, int64_t size, Purpose purpose) {
   const int64_t global = s.all_rows() * (purpose == Purpose::kEval ? 1 : s.accumulation);
-  return purpose == Purpose::kEval ? (size + global - 1) / global : steps_per_epoch(size, global);
+  return purpose == Purpose::kEval ? ceil_div(size, global) : steps_per_epoch(size, global);
 }
 
 template <typename T>
@@ -101,7 +101,7 @@ Error too_many_bad(size_t count, const std::string& last, const std::string& rea
 int64_t SampleSource::chunks() const {
   const bool mixes = purpose_ == Purpose::kTrain && settings_.augment.mixes();
   const int64_t chunk = mixes ? settings_.augment.mix_group : settings_.chunk;
-  return (settings_.micro_batch + chunk - 1) / chunk;
+  return ceil_div(settings_.micro_batch, chunk);
 }
 
 // Positions run step by step, micro-batch by micro-batch, rank by rank: a step sees the same samples however

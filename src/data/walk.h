@@ -1,5 +1,5 @@
 // Going through a dataset on several threads, in order, past samples that cannot be read. Knows no option and
-// shows no progress: hooks hear of it.
+// shows no progress: its callbacks do.
 #pragma once
 
 #include <algorithm>

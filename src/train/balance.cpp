@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <numeric>
 
+#include "base/checked.h"
 #include "base/error.h"
 #include "base/text.h"
 #include "base/values.h"
@@ -72,7 +73,7 @@ std::vector<int64_t> nearest_shares(const std::vector<int64_t>& shares, int64_t 
   const auto count = static_cast<size_t>(ranks);
   std::vector<int64_t> wanted = shares;
   wanted.resize(count, images / ranks);
-  const int64_t groups = std::max((images + unit - 1) / unit, ranks);
+  const int64_t groups = std::max(ceil_div(images, unit), ranks);
   std::vector<int64_t> units(count);
   for (size_t r = 0; r < count; ++r) units[r] = std::max<int64_t>(1, (wanted[r] + unit / 2) / unit);
   // A group goes where, or comes from where, the share is furthest from what was asked for.
@@ -117,7 +118,7 @@ void require_shares(const std::vector<int64_t>& shares, int64_t images, int64_t 
 
 std::vector<int64_t> shares_by_speed(int64_t images, int64_t unit, const std::vector<PlaceSpeed>& places) {
   const size_t count = places.size();
-  const int64_t groups = (images + unit - 1) / unit;
+  const int64_t groups = ceil_div(images, unit);
   VT_CHECK(groups >= static_cast<int64_t>(count), "%lld groups for %zu ranks", static_cast<long long>(groups),
            count);
   std::vector<int64_t> shares(count, unit);

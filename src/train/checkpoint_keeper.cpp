@@ -3,17 +3,18 @@
 #include <filesystem>
 
 #include "io/checkpoint/durable.h"
-#include "io/checkpoint/facts.h"
 #include "io/checkpoint/unfinished.h"
 #include "io/sealed_folder.h"
 #include "io/write_target.h"
 #include "train/agreement.h"
+#include "train/same_run.h"
+#include "train/seen_images.h"
+#include "train/teacher.h"
 
 namespace vitrail {
 
 namespace {
 
-constexpr std::string_view kVal = "val.";
 constexpr const char* kBalance = "balance";  // how ranks shared out a micro-batch
 // Facts that are ignored when two runs are compared.
 constexpr const char* kVerified = "verified";
@@ -24,27 +25,10 @@ bool was_verified(const Json& facts) {
   return found != facts.end() && found->is_boolean() && found->get<bool>();
 }
 
-// Returns whether a difference between a checkpoint's facts and this run's is reported rather than refused.
-bool may_change(const std::string& key) {
-  constexpr std::string_view kConfig = "config.";
-  if (key.starts_with("machine.") || key.starts_with(kVal)) return true;
-  return key.starts_with(kConfig) && change_of(key.substr(kConfig.size())) == Change::kTold;
-}
-
-// Returns whether the difference is in a fact that checkpoints of earlier versions do not hold.
-bool is_unknown(const FactDifference& difference) {
-  return difference.saved.is_null() &&
-         (difference.key == "data.contents" || difference.key.starts_with(kVal));
-}
-
-// Describes a difference; fingerprints are left out, since they mean nothing to people.
-std::string described(const FactDifference& difference) {
-  const char* part = difference.key.starts_with(kVal) ? "validation" : "training";
-  if (difference.key.ends_with(".contents"))
-    return strf("the %s images under the same names have changed", part);
-  if (difference.key == "data.fingerprint" || difference.key == "val.fingerprint")
-    return strf("the %s data has other names or labels", part);
-  return to_string(difference);
+// Returns whether a checkpoint is of an earlier step and was not saved among skipped updates.
+bool was_made_before(const Json& facts, int64_t before) {
+  const Progress saved = progress_from(facts);
+  return saved.skipped_in_a_row == 0 && saved.step < before;
 }
 
 Json identity_of(const Dataset& data) {
@@ -90,10 +74,14 @@ CheckpointKeeper::CheckpointKeeper(const TrainPlace& place, const RunSetup& setu
       setup_(setup),
       machine_(std::move(machine)),
       train_data_(identity_of(*setup.data.train)),
-      learned_(to_json(learned_from(setup.config.data, *setup.data.train))),
+      learned_(learned_from(setup.config.data, *setup.data.train)),
       val_data_(setup.data.val ? identity_of(*setup.data.val) : Json::object()),
+      card_(card_facts(setup.model->card)),
+      teacher_(teacher_facts(setup.config.distill, setup.model->card.config)),
       report_(std::move(report)),
-      checkpoints_(place.folder, setup.config.checkpoint) {}
+      checkpoints_(place.folder, setup.config.checkpoint) {
+  learned_.earlier = learned_earlier(setup.config.model.init, learned_, *setup.data.train);
+}
 
 void CheckpointKeeper::refuse_foreign_run() const {
   if (place_.resume != ResumeMode::kFresh || checkpoints_.steps().empty()) return;
@@ -102,6 +90,7 @@ void CheckpointKeeper::refuse_foreign_run() const {
 }
 
 void CheckpointKeeper::prepare(bool sole) {
+  for (const char* name : {RunFiles::kBest, RunFiles::kLast}) refuse_link(name);
   for (const char* name : {RunFiles::kBest, RunFiles::kLast})
     if (finish_replacing(files_.at(name), files_.aside(name))) report_(std::string("put back ") + name + "/");
   for (const char* name : {RunFiles::kBest, RunFiles::kLast}) require_own(name);
@@ -114,6 +103,7 @@ void CheckpointKeeper::prepare(bool sole) {
 bool CheckpointKeeper::is_own(const std::string& name) const {
   const std::string path = files_.at(name);
   std::error_code error;
+  if (std::filesystem::is_symlink(path, error)) return false;
   if (!std::filesystem::exists(path, error)) return true;
   if (!std::filesystem::is_directory(path, error) || !foreign_to_model(path).empty()) return false;
   return name == RunFiles::kBest || is_sealed(path) || std::filesystem::is_empty(path, error);
@@ -126,16 +116,29 @@ void CheckpointKeeper::require_own(const std::string& name) const {
               "move it elsewhere or rename it, or train into another folder with --out");
 }
 
+// A folder takes the place of the old one by a rename: what a link leads to would stay as it is.
+void CheckpointKeeper::refuse_link(const std::string& name) const {
+  const std::string path = files_.at(name);
+  std::error_code unknown;
+  if (!std::filesystem::is_symlink(path, unknown)) return;
+  throw Error(
+      ErrorKind::kWrite, path + " is a link; a run replaces the folder of that name",
+      strf("remove the link (a new %s is made here), or link the run's whole folder: --out takes a link",
+           name.c_str()));
+}
+
 Json CheckpointKeeper::facts(const Progress& progress) const {
   return {{"progress", to_json(progress)},
           {kVerified, is_verified(progress.step)},
           {kBalance, {{"shares", setup_.shares()}, {"measured_on", setup_.measured_on}}},
           {kStartedIn, place_.started_in},
-          {kLearnedFrom, learned_},
+          {kLearnedFrom, to_json(learned_)},
           {"config", result_identity(setup_.config)},
           {"machine", machine_},
           {"data", train_data_},
-          {"val", val_data_}};
+          {"val", val_data_},
+          {"card", card_},
+          {"teacher", teacher_}};
 }
 
 std::vector<int64_t> CheckpointKeeper::measured_shares(const std::string& measured_on) {
@@ -147,7 +150,23 @@ std::vector<int64_t> CheckpointKeeper::measured_shares(const std::string& measur
 }
 
 std::optional<Progress> CheckpointKeeper::restore_verified(TrainStep& step) {
-  const std::optional<Progress> found = restore(step, was_verified);
+  return restore_and_drop(step, was_verified);
+}
+
+std::optional<Progress> CheckpointKeeper::restore_before(TrainStep& step, int64_t before) {
+  return restore_and_drop(step, [&](const Json& facts) { return was_made_before(facts, before); });
+}
+
+std::optional<int64_t> CheckpointKeeper::drop_since(int64_t before) {
+  const std::optional<OpenedCheckpoint> found = checkpoints_.newest_good(
+      nullptr, nullptr, [&](const Json& facts) { return was_made_before(facts, before); });
+  if (!found || found->step == checkpoints_.steps().back()) return std::nullopt;
+  checkpoints_.remove_after(found->step);
+  return found->step;
+}
+
+std::optional<Progress> CheckpointKeeper::restore_and_drop(TrainStep& step, const Wanted& wanted) {
+  const std::optional<Progress> found = restore(step, wanted);
   if (found && (!step.rank().ranks || step.rank().ranks->mesh().rank == 0))
     checkpoints_.remove_after(found->step);
   return found;
@@ -165,48 +184,43 @@ std::optional<Progress> CheckpointKeeper::restore(TrainStep& step, const Wanted&
                       : "no other is left; to begin again, remove " + checkpoints_.folder() +
                             " or name another folder");
   if (!found) return std::nullopt;
-  const bool same_val = require_same_run(found->facts);
+  const bool same_val = is_comparable(found->facts);
+  keep_earlier(found->facts);
   restore_state(*found->state, step.store());
   step.refresh();
   saved_step_ = found->step;
   verified_step_ = was_verified(found->facts) ? found->step : -1;
   Progress progress = progress_from(found->facts);
+  passing_ = progress.skipped_in_a_row > 0 ? progress.step : -1;
   if (!same_val) {
     report_("other validation data: the results so far do not count for best/ any more");
     progress.best = progress.best_seen = -1;
+    progress.owed_step = -1;
     progress.best_step = progress.evals_since_best = 0;
   }
   return progress;
 }
 
 // Refuses a checkpoint of another run. Returns whether results on the validation data can be compared, too.
-bool CheckpointKeeper::require_same_run(const Json& saved) const {
+bool CheckpointKeeper::is_comparable(const Json& saved) const {
   Json now = facts({}), before = saved;
   for (const char* key : kNoIdentity) {
     now.erase(key);
     before.erase(key);
   }
-  std::string refused;
-  bool same_val = true, same_config = true;
-  for (const FactDifference& difference : compare_facts(before, now)) {
-    if (is_unknown(difference)) continue;
-    same_val = same_val && !difference.key.starts_with(kVal);
-    if (may_change(difference.key)) {
-      report_("changed since the checkpoint: " + described(difference));
-      continue;
-    }
-    refused += "\n  " + described(difference);
-    same_config = same_config && difference.key.starts_with("data.");
-  }
-  if (!refused.empty())
-    throw Error(ErrorKind::kConfig,
-                (same_config ? "the data is not what the run has learned from:"
-                             : "the checkpoint was made by another run:") +
-                    refused,
-                same_config
-                    ? "bring the data back as it was, or train into another folder with --out"
-                    : "resume with the config the run was started with, or train into another folder");
-  return same_val;
+  return require_same_run(before, now, report_);
+}
+
+// What the run began with may have been replaced since, but the weights that it gave have not.
+void CheckpointKeeper::keep_earlier(const Json& saved) {
+  if (!knows_earlier(saved)) return;
+  if (std::optional<LearnedFrom> learned = read_learned_from(saved))
+    learned_.earlier = std::move(learned->earlier);
+}
+
+std::string CheckpointKeeper::seen_in_validation() const {
+  if (!setup_.data.val) return {};
+  return seen_validation(*setup_.data.val, *setup_.data.train, learned_.earlier);
 }
 
 uint64_t CheckpointKeeper::model_bytes() const {
@@ -220,6 +234,8 @@ void CheckpointKeeper::save(const Progress& progress, const TrainStep& step, int
   content.step = progress.step;
   content.facts = facts(progress);
   content.before = std::move(before);
+  content.counts = progress.skipped_in_a_row == 0;
+  content.replaces = passing_;
   if (partners)
     content.parts = state_parts(step.whole(), partners->rank());
   else
@@ -233,6 +249,7 @@ void CheckpointKeeper::save(const Progress& progress, const TrainStep& step, int
   content.help_model = [&] { step.whole().serve(); };
   checkpoints_.save(content, least_good, partners ? &*partners : nullptr);
   saved_step_ = progress.step;
+  passing_ = content.counts ? -1 : progress.step;
   if ((!partners || partners->rank() == 0) && is_own(RunFiles::kLast)) discard(files_.at(RunFiles::kLast));
 }
 
@@ -244,7 +261,7 @@ void CheckpointKeeper::put_model(const std::string& name, const TrainStep& step,
     write_model_folder(fresh, setup_.model->card, step.whole(), setup_.config.lora, average,
                        setup_.config.train.save_adapters);
     copy_companions(files_.at(name), fresh);
-    seal_folder(fresh, {{kLearnedFrom, learned_}});
+    seal_folder(fresh, {{kLearnedFrom, to_json(learned_)}});
     replace_folder(fresh, files_.at(name), files_.aside(name));
   } catch (...) {
     std::error_code ignored;
@@ -253,8 +270,8 @@ void CheckpointKeeper::put_model(const std::string& name, const TrainStep& step,
   }
 }
 
-void CheckpointKeeper::write_best(const TrainStep& step, bool average) {
-  checkpoints_.make_room(model_bytes());
+void CheckpointKeeper::write_best(const TrainStep& step, bool average, int64_t least_good) {
+  checkpoints_.make_room(model_bytes(), least_good);
   put_model(RunFiles::kBest, step, average);
 }
 

@@ -1,13 +1,13 @@
 #include "train/eval_data.h"
 
 #include <algorithm>
-#include <cmath>
 
 #include "base/text.h"
 #include "data/datasets/view.h"
 #include "io/find_model.h"
 #include "telemetry/format.h"
 #include "train/model_origin.h"
+#include "train/seen_images.h"
 
 namespace vitrail {
 
@@ -33,34 +33,27 @@ EvalData open_named(const std::string& name, const std::string& part) {
   return {open_dataset(name, Part::kAll), name, "all"};
 }
 
-void warn_seen(const EvalData& data, const std::string& how, const Log& log) {
-  if (data.seen->found > 0)
-    log("warning: the model has learned from " + how +
+void tell(EvalData& data, const SeenImages& seen, const Log& log) {
+  data.seen = seen.overlap;
+  if (!seen.share.empty())
+    log("warning: the model has learned from " + seen.share +
         " of these images: the result says little about new ones");
+  if (!seen.unknown.empty()) log(seen.unknown);
 }
 
-void log_seen(EvalData& data, const Dataset& train, const Log& log) {
-  data.seen = overlap_with(*data.set, train);
-  const bool all = data.seen->looked_at == data.set->size() && data.seen->one_in == 1;
-  warn_seen(data, (all ? "" : "about ") + format_percent(data.seen->share()), log);
+void log_seen(EvalData& data, const Dataset& train, const ModelOrigin& origin, const Log& log) {
+  const std::vector<EarlierImages> none;
+  tell(data, seen_images(*data.set, train, origin.learned ? origin.learned->earlier : none), log);
 }
 
-// Estimates the overlap without the training data, from the marks that the model keeps of some training
-// images.
-void log_marks(EvalData& data, const LearnedFrom& learned, const Log& log) {
-  const Overlap marks = find_marks(learned.images, *data.set);
-  // The share found among the marked images is assumed for all of the training data.
-  const int64_t seen = std::llround(marks.share() * static_cast<double>(learned.size));
-  const std::string known =
-      strf("%lld of %s that the model keeps a mark of", static_cast<long long>(marks.found),
-           format_count(marks.looked_at, "training image").c_str());
-  const bool all = marks.looked_at == learned.size && marks.one_in == 1;
-  if (marks.found == 0 && !all)
-    return log("the training data is not at hand: none of " +
-               format_count(marks.looked_at, "training image") +
-               " that the model keeps a mark of is among these; of the others nothing is known");
-  data.seen = Overlap{.looked_at = data.set->size(), .found = std::min(data.set->size(), seen)};
-  warn_seen(data, (all ? "" : "about ") + format_percent(data.seen->share()) + " (" + known + ")", log);
+// Measures on what the run has learned from, which is said; on data that has changed since, by marks.
+EvalData training_of(RunData& run, const ModelOrigin& origin, const Log& log) {
+  EvalData data{std::move(run.splits.train), run.config.train, "train"};
+  if (run.unchanged)
+    log_seen(data, *data.set, origin, log);
+  else
+    tell(data, seen_by_marks(*data.set, *origin.learned), log);
+  return data;
 }
 
 // Compares the images that the model has learned from with those it is to be measured on.
@@ -69,13 +62,13 @@ void compare_with_training(EvalData& data, const ModelOrigin& origin, const Log&
   if (!origin.run.empty()) {
     try {
       const RunData run = open_run_data(origin);
-      if (run.unchanged) return log_seen(data, *run.splits.train, log);
+      if (run.unchanged) return log_seen(data, *run.splits.train, origin, log);
       why = "the run's data has changed since it was trained";
     } catch (const Error& error) {
       why = error.what();
     }
   }
-  if (origin.learned) return log_marks(data, *origin.learned, log);
+  if (origin.learned) return tell(data, seen_by_marks(*data.set, *origin.learned), log);
   log("whether the model has learned from these images is not known: " + why);
 }
 
@@ -95,7 +88,7 @@ EvalData open_asked(const std::string& name, const std::string& part, const Mode
       strf("%s is what this model was trained on (by names, labels and contents): taking the %s kept for "
            "validation (--part all takes every image)",
            shown(name).c_str(), format_count(data.set->size(), "image").c_str()));
-  log_seen(data, *own->train, log);
+  log_seen(data, *own->train, origin, log);
   return data;
 }
 
@@ -107,12 +100,16 @@ EvalData open_eval_data(const EvalRequest& request) {
   if (name.empty() && !is_run_folder(model))
     throw Error(ErrorKind::kUsage, "--data is missing: which images?",
                 "--data folder:DIR, cifar10:DIR, tar:GLOB...; only a run's folder knows its own");
+  if (name.empty() && request.part == "all")
+    throw Error(ErrorKind::kUsage, "--part all without --data: a run's folder knows its parts alone",
+                "--part train or --part val; --data names all images, as folder:DIR");
   ModelOrigin origin = origin_of(model, request.find);
   if (!name.empty()) return open_asked(name, request.part, origin, log);
   origin.run = model;
   RunData run = open_run_data(origin);
+  if (request.part == "train") return training_of(run, origin, log);
   EvalData data = validation_of(run, model);
-  log_seen(data, *run.splits.train, log);
+  log_seen(data, *run.splits.train, origin, log);
   return data;
 }
 

@@ -1,7 +1,10 @@
 #include "train/evaluator.h"
 
 #include <algorithm>
+#include <cmath>
 #include <utility>
+
+#include "telemetry/format.h"
 
 namespace vitrail {
 
@@ -51,14 +54,48 @@ void Evaluator::run(Progress& progress) {
 }
 
 bool Evaluator::judge(const EvalResult& result, Progress& progress) {
-  const double top1 = result.top1();
+  progress.owed_step = -1;  // the weights of an earlier result are gone
+  const bool counts = std::isfinite(result.loss);
+  if (!counts)
+    journal_.event("no_result", "the evaluation's loss is not finite: it does not count for best/");
+  const double top1 = counts ? result.top1() : -1;
   const double seen = std::max(progress.best, progress.best_seen);
   progress.evals_since_best = top1 > seen ? 0 : progress.evals_since_best + 1;
   progress.best_seen = std::max(top1, seen);
-  if (!(top1 > progress.best) || !saves_.write_best()) return false;
+  if (!(top1 > progress.best)) return false;
+  const bool written = saves_.write_best();
+  if (written) {
+    note_best(progress, top1);
+  } else {
+    progress.owed = top1;
+    progress.owed_step = progress.step;
+  }
+  return written;
+}
+
+void Evaluator::note_best(Progress& progress, double top1) {
   progress.best = top1;
   progress.best_step = progress.step;
-  return true;
+  progress.owed_step = -1;
+}
+
+void Evaluator::write_owed(Progress& progress, int64_t least_good) {
+  if (progress.owed_step != progress.step || !saves_.write_best(least_good)) return;
+  note_best(progress, progress.owed);
+  journal_.event("best_written",
+                 strf("best/ was written after all: the result of step %lld, %s",
+                      static_cast<long long>(progress.step), format_percent(progress.best).c_str()));
+}
+
+void Evaluator::settle(Progress& progress, bool finished) {
+  write_owed(progress, finished ? 1 : kLeastGood);
+  if (progress.best_seen <= progress.best) return;
+  const std::string found = progress.best < 0 ? "there is no best/"
+                                              : strf("best/ holds the result of step %lld, %s",
+                                                     static_cast<long long>(progress.best_step),
+                                                     format_percent(progress.best).c_str());
+  journal_.event("old_best", found + ", but the best one, " + format_percent(progress.best_seen) +
+                                 ", could not be written");
 }
 
 EvalResult Evaluator::last() {

@@ -24,6 +24,12 @@ class Evaluator {
   // Evaluates the current and the averaged weights, reports the results and updates `progress`. An
   // interrupted evaluation leaves nothing behind.
   void run(Progress& progress);
+  // Tries again to write best/ for weights that are still at hand, where that failed; the oldest checkpoints
+  // make room, down to `least_good` good ones.
+  void write_owed(Progress& progress, int64_t least_good = kLeastGood);
+  // The same at the end of a process, and says where best/ stays behind the best result. A run that has
+  // `finished` gives all checkpoints but the last for it.
+  void settle(Progress& progress, bool finished);
   // Returns the last result that counted; evaluates when there was none yet.
   EvalResult last();
   // Returns the last result, if there was one.
@@ -32,8 +38,9 @@ class Evaluator {
  private:
   EvalResult evaluate_weights(bool average);
   // Writes best/ where the result is better than what it holds; returns whether it holds it now. Patience
-  // goes by results, whether or not they could be written.
+  // goes by results, whether or not they could be written. A loss that is NaN or Inf is no result.
   bool judge(const EvalResult& result, Progress& progress);
+  static void note_best(Progress& progress, double top1);
   bool averaged() const { return step_.plan().averages(); }
 
   const RunSetup& setup_;

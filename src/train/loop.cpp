@@ -23,13 +23,13 @@ void Loop::run() {
   double no_loss = 0;
   if (!parts_.team.alone()) agree(no_loss, false, nullptr);
   times_.start();
-  while (!done() && !is_stopped(progress_.step == first)) one_update();
+  while (!done() && !is_stopped()) one_update();
 }
 
-// A time limit ends a run after its first update at the earliest.
-bool Loop::is_stopped(bool first) const {
-  if (!parts_.team.alone()) return votes_.asked || (!first && votes_.out_of_time);
-  return parts_.stop.asked() || (!first && parts_.stop.out_of_time());
+// A time limit ends a run after this process's first update at the earliest.
+bool Loop::is_stopped() const {
+  if (!parts_.team.alone()) return votes_.asked || (started_ && votes_.out_of_time);
+  return parts_.stop.asked() || time_is_over();
 }
 
 // Sums the loss over ranks and, in the same exchange, finds what any of them asks for, so that all act alike

@@ -54,6 +54,8 @@ class Loop {
   void run();
   bool done() const { return last_step() || patience_exhausted(); }
   bool patience_exhausted() const;
+  // Returns whether the time limit may interrupt what goes on: not before an update of this process.
+  bool time_is_over() const { return started_ && parts_.stop.out_of_time(); }
   // The updates of this process, those since the last line of the log left out.
   const TimingStatus& timing() const { return times_.total(); }
 
@@ -74,7 +76,7 @@ class Loop {
   void log_start(double first_update_s);
   // Returns whether the log holds where the time went.
   bool times_count() const { return config().breakdown || !parts_.team.alone(); }
-  bool is_stopped(bool first) const;
+  bool is_stopped() const;
   TrainStatus status_of(const StepValues& values, double loss, double lr, double data_wait_s);
   void conclude_step();
   void log_events(Pulse& pulse);

@@ -1,6 +1,8 @@
 #include "train/model_setup.h"
 
+#include "data/preprocess.h"
 #include "io/cards/stated_config.h"
+#include "io/config_json.h"
 #include "io/dialects/express.h"
 #include "models/zoo.h"
 #include "train/train_state.h"
@@ -63,6 +65,7 @@ void open_initial(const ModelSettings& settings, PreparedModel& model) {
   model.notes.push_back("starts from " + settings.init);
   VitConfig wanted = model.card.config;
   apply_given(settings, wanted);
+  wanted = without_repeated_extents(wanted);
   wanted.classes = model.card.config.classes;
   require_compatible(model.card.config, wanted);
   model.card.config.norm_eps = wanted.norm_eps;
@@ -79,12 +82,13 @@ void make_fresh(const ModelSettings& settings, PreparedModel& model) {
   }
   apply_given(settings, config);
   validate(config);
+  config = without_repeated_extents(config);
   require_patches_cover(config,
                         settings.arch.empty() ? VitConfig() : find_architecture(settings.arch).config);
   if (pre.height == config.image_height && pre.width == config.image_width && !settings.arch.empty()) return;
   pre.height = config.image_height;
   pre.width = config.image_width;
-  pre.resize = pre.resize_longer = 0;
+  pre.resize = pre.resize_longer = pre.pad_rows = pre.pad_columns = 0;
   pre.crop_pct = 0;
   const auto channels = static_cast<size_t>(config.channels);
   pre.mean.assign(channels, 0.5);
@@ -99,14 +103,16 @@ void complete(const ModelSettings& settings, const VitConfig& config, Preprocess
     if (values->size() == 1) values->assign(channels, values->front());
   const auto given = [&](const char* name) { return settings.preprocess_given.contains(name); };
   if (given("resize") && !given("crop_pct")) pre.crop_pct = 0;
+  const ResizeSides crop = crop_sides(pre);
   if (given("crop_pct") && !given("resize") && pre.crop_pct > 0)
-    pre.resize = side_before_crop(std::min(pre.height, pre.width), pre.crop_pct);
+    pre.resize = side_before_crop(std::min(crop.height, crop.width), pre.crop_pct);
 }
 
-// Checks everything that saving the model will require, before training starts.
+// Checks everything that saving the model, and making images for it, will require, before training starts.
 void require_storable(const ModelCard& card) {
   validate(card.config);
   validate(card.preprocess, card.config);
+  require_possible(card.preprocess);
   const VitConfig stored = stored_config(card.config);
   validate(stored);
   refuse_inexpressible(folder_dialect(stored), stored);
@@ -129,6 +135,12 @@ void fit_head(PreparedModel& model, const std::vector<std::string>& classes) {
 }
 
 }  // namespace
+
+Json card_facts(const ModelCard& card) {
+  Json model = to_json(card.config);
+  for (const char* key : {"arch", "classes"}) model.erase(key);
+  return {{"model", model}, {"preprocess", to_json(card.preprocess)}};
+}
 
 int64_t heads_of(const ModelSettings& settings) {
   if (settings.given.contains("heads") || (settings.init.empty() && settings.arch.empty()))

@@ -29,6 +29,10 @@ std::unique_ptr<PreparedModel> prepare_model(const ModelSettings& settings, uint
                                              const std::vector<std::string>& classes, ScoreKind scores,
                                              const LoraConfig& lora = {});
 
+// Returns the facts of a checkpoint about a model: its config and preprocessing, as its files and the
+// settings have come to them. The number of classes is the data's.
+Json card_facts(const ModelCard& card);
+
 // Returns the heads of the model that the settings describe; 0 where its files cannot be read.
 int64_t heads_of(const ModelSettings& settings);
 

@@ -112,7 +112,7 @@ void run_ranks(LocalRanks ranks, const std::function<void(RankContext&)>& body) 
       context.pulse = ranks.heartbeat ? &ranks.heartbeat->pulse(rank) : nullptr;
       const std::string note =
           size > 1 ? join_devices(context, *partners, ranks.mesh.transport, ranks.variables) : "";
-      if (rank == 0 && ranks.note && !note.empty()) ranks.note(note);
+      if (rank == 0 && ranks.on_note && !note.empty()) ranks.on_note(note);
       body(context);
     } catch (...) {
       const Failure failure = current_failure();
@@ -124,9 +124,12 @@ void run_ranks(LocalRanks ranks, const std::function<void(RankContext&)>& body) 
   std::vector<std::thread> threads;
   try {
     for (size_t i = 1; i < ranks.worlds.size(); ++i) threads.emplace_back(run_one, i);
-  } catch (const std::system_error& refused) {
+  } catch (const std::exception& refused) {
+    const auto* by_system = dynamic_cast<const std::system_error*>(&refused);
+    const char* fewer = "fewer ranks (--ranks)";
     const Error error =
-        thread_error(refused, threads.size() + 1, ranks.worlds.size(), "ranks", "fewer ranks (--ranks)");
+        by_system ? thread_error(*by_system, threads.size() + 1, ranks.worlds.size(), "ranks", fewer)
+                  : Error(ErrorKind::kMemory, "memory ran out while ranks were started", fewer);
     if (ranks.heartbeat)
       ranks.heartbeat->failed(ranks.worlds[0]->rank(), exit_code(error.kind()), false, error.what());
     ranks.worlds[0]->abort(error.what());

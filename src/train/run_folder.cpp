@@ -122,7 +122,8 @@ void refuse_without_checkpoint(const RunFiles& files) {
   bool logged = false;
   for_each_metrics_line(files.metrics(),
                         [&](const Json& line) { logged |= metrics_number(line, "step") >= 1; });
-  if (logged && fs::exists(files.best()))
+  std::error_code unknown;  // what cannot be looked at may be there
+  if (logged && (fs::exists(files.best(), unknown) || unknown))
     throw Error(ErrorKind::kData, files.folder() + " holds a run's log and best/ but no checkpoint",
                 "without one it can only begin again: name another folder, or remove this one first");
 }

@@ -23,6 +23,14 @@ void RunJournal::event(const char* what, const std::string& text) {
   if (hooks_.event) hooks_.event(happened);
 }
 
+void RunJournal::finding(const char* what, const std::string& text) {
+  if (text.empty()) return;
+  if (progress_.step == 0)
+    event(what, text);
+  else
+    note(text);
+}
+
 void RunJournal::step(const TrainStatus& status) {
   unlogged_s_ += status.interval_s;
   unlogged_wait_s_ += status.data_wait_s;

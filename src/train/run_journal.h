@@ -30,6 +30,8 @@ class RunJournal {
   }
   // Reports an event; before open() to the hook alone.
   void event(const char* what, const std::string& text);
+  // Reports what every start finds again: to the log once, where the run begins. Nothing for an empty text.
+  void finding(const char* what, const std::string& text);
   // Reports every update, and those that are logged to the log, too.
   void step(const TrainStatus& status);
   void log(TrainStatus status);

@@ -36,10 +36,13 @@ std::vector<ReportImage> images_of(const std::vector<SampleResult>& results, con
 std::string verdict(const RunReportContent& c) {
   const std::string steps = format_count(c.outcome.step, "step");
   if (!c.outcome.last_eval) return steps + " done, nothing to evaluate on";
-  return strf("%s %s on %s after %s; best %s at step %s", format_percent(c.outcome.last_eval->top1()).c_str(),
+  const std::string best = c.outcome.best < 0
+                               ? "none kept as the best"
+                               : strf("best %s at step %s", format_percent(c.outcome.best).c_str(),
+                                      format_integer(c.best_step).c_str());
+  return strf("%s %s on %s after %s; %s", format_percent(c.outcome.last_eval->top1()).c_str(),
               c.outcome.last_eval->confusion ? "top-1" : "mean average precision",
-              format_count(c.outcome.last_eval->count, "image").c_str(), steps.c_str(),
-              format_percent(c.outcome.best).c_str(), format_integer(c.best_step).c_str());
+              format_count(c.outcome.last_eval->count, "image").c_str(), steps.c_str(), best.c_str());
 }
 
 // Returns the bytes on the host that count with the device's memory: all of them where both are the same,

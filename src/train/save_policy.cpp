@@ -123,8 +123,9 @@ Error SavePolicy::model_alone(const std::string& why) const {
                keeper_.last_folder().c_str())};
 }
 
-bool SavePolicy::write_best() {
-  return attempt("best/", By::kFirst, [&] { write_model([&] { keeper_.write_best(step_, average_); }); });
+bool SavePolicy::write_best(int64_t least_good) {
+  return attempt("best/", By::kFirst,
+                 [&] { write_model([&] { keeper_.write_best(step_, average_, least_good); }); });
 }
 
 }  // namespace vitrail

@@ -39,8 +39,9 @@ class SavePolicy {
   // Saves at the end of a process; throws Error(kWrite) when not everything could be kept.
   void save_last(const Progress& progress);
 
-  // Writes best/; false when it could not be written, and then the result does not count as the best.
-  bool write_best();
+  // Writes best/; false when it could not be written, and then the result does not count as the best. For
+  // lack of room the oldest checkpoints go, down to `least_good` good ones.
+  bool write_best(int64_t least_good = kLeastGood);
 
  private:
   using Clock = std::chrono::steady_clock;

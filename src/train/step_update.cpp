@@ -59,10 +59,4 @@ double TrainStep::loss_scale() const {
   return scale[0];
 }
 
-void TrainStep::forget_skips_in_a_row() {
-  auto counters = update_counters();
-  counters[kSkippedInARow] = 0;
-  write_bytes(rank_, store_.view(kUpdateCounterState), std::as_bytes(std::span(counters)));
-}
-
 }  // namespace vitrail

@@ -3,9 +3,11 @@
 #include <algorithm>
 #include <cmath>
 
+#include "io/source_identity.h"
 #include "passes/pipeline.h"
 #include "runtime/transfer.h"
 #include "telemetry/confusion.h"
+#include "train/model_setup.h"
 
 namespace vitrail {
 
@@ -41,12 +43,23 @@ void softmax(std::span<const float> logits, double temperature, std::span<float>
 
 }  // namespace
 
+std::unique_ptr<OpenedModel> open_teacher(const DistillConfig& config, const VitConfig& student) {
+  return open_model(config.teacher,
+                    {.arch = {}, .image_height = student.image_height, .image_width = student.image_width});
+}
+
+Json teacher_facts(const DistillConfig& config, const VitConfig& student) {
+  if (config.kind == DistillKind::kNone) return Json::object();
+  const std::unique_ptr<OpenedModel> teacher = open_teacher(config, student);
+  Json facts = card_facts(teacher->card());
+  facts["weights"] = content_identity(teacher->source());
+  return facts;
+}
+
 Teacher::Teacher(const DistillConfig& config, const ModelCard& student, int64_t batch, PrecisionOptions types,
                  const Backend& backend, const DeviceInfo& device)
     : config_(config), classes_(student.config.classes) {
-  model_ = open_model(
-      config.teacher,
-      {.arch = {}, .image_height = student.config.image_height, .image_width = student.config.image_width});
+  model_ = open_teacher(config, student.config);
   require_alike(model_->card(), student);
   types.keep_masters = false;
   // The teacher's GEMMs are exact, whatever arithmetic the student's have.

@@ -8,6 +8,13 @@
 
 namespace vitrail {
 
+// Opens the teacher for images of the student's size.
+std::unique_ptr<OpenedModel> open_teacher(const DistillConfig& config, const VitConfig& student);
+
+// Returns the facts of a checkpoint about a teacher: its card_facts() and the identity of its weights,
+// without their place; empty where nothing is distilled.
+Json teacher_facts(const DistillConfig& config, const VitConfig& student);
+
 class Teacher {
  public:
   // Plans, and allocates nothing yet. Throws Error(kConfig) when the teacher's images or classes differ from

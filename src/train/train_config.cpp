@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <numeric>
 
+#include "base/checked.h"
 #include "base/text.h"
 #include "io/config_json.h"
 #include "train/balance.h"
@@ -32,7 +33,7 @@ void resolve_batch(RunConfig& c, int64_t dp, int64_t shared) {
   if (c.batch == 0 && c.micro_batch == 0) c.batch = shared > 0 ? shared * c.accumulation : 64;
   if (c.accumulation == 0)
     c.accumulation = c.batch > 0 && c.micro_batch > 0 ? c.batch / (c.micro_batch * dp) : 1;
-  const int64_t largest = (c.batch / std::max<int64_t>(c.accumulation, 1) + dp - 1) / dp;
+  const int64_t largest = ceil_div(c.batch / std::max<int64_t>(c.accumulation, 1), dp);
   const bool given = c.micro_batch > 0 && c.micro_batch != largest;
   if (!given) {
     if (c.accumulation > 0 && c.batch % c.accumulation != 0) bad("the product does not match");

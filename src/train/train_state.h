@@ -14,10 +14,16 @@ struct Progress {
   double best = -1;  // the evaluation result of what is in best/
   int64_t best_step = 0;
   double best_seen = -1;  // the best of all results; above `best` where best/ could not be written
+  // A better result that best/ could not be written for, and its step; -1: none.
+  double owed = -1;
+  int64_t owed_step = -1;
   int64_t evals_since_best = 0;
-  double lr_factor = 1;  // halved by every rollback
+  int64_t skipped_in_a_row = 0;  // updates since the last one that was made
+  double lr_factor = 1;          // halved by every rollback
   int64_t rollbacks = 0;
   bool eval_due = false;  // the step's evaluation was interrupted and comes first
+
+  int64_t last_made() const { return step - skipped_in_a_row; }
 
   template <typename Self, typename V>
   static void fields(Self& c, V&& v) {
@@ -25,7 +31,10 @@ struct Progress {
     v("best", c.best, "");
     v("best_step", c.best_step, "");
     v("best_seen", c.best_seen, "");
+    v("owed", c.owed, "");
+    v("owed_step", c.owed_step, "");
     v("evals_since_best", c.evals_since_best, "");
+    v("skipped_in_a_row", c.skipped_in_a_row, "");
     v("lr_factor", c.lr_factor, "");
     v("rollbacks", c.rollbacks, "");
     v("eval_due", c.eval_due, "");

@@ -66,7 +66,6 @@ class TrainStep {
   // Returns the device's counts of updates so far, by UpdateCounter, and the present loss scale.
   std::array<double, kUpdateCounters> update_counters() const;
   double loss_scale() const;
-  void forget_skips_in_a_row();
 
   // Returns the logits of `count` images, at most the plan's eval batch.
   std::span<const float> evaluate(std::span<const float> images, int64_t count, bool average);

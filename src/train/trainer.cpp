@@ -129,7 +129,9 @@ class Trainer::Run {
       journal_.event("balance", "ranks share a micro-batch as " + shares_text(setup_.shares()));
     if (resumed)
       journal_.event("resume", strf("resumed at step %lld", static_cast<long long>(progress_.step)));
+    if (team_.leads()) journal_.finding("seen_validation", keeper_.seen_in_validation());
     make_loop();
+    if (resumed && evaluator_) evaluator_->write_owed(progress_);
   }
 
   // A run that goes on from a checkpoint without a comparison needs one to go back to.
@@ -180,7 +182,7 @@ class Trainer::Run {
     if (setup_.data.val)
       evaluator_ = std::make_unique<Evaluator>(
           setup_, team_, *step_, loader_settings(Purpose::kEval),
-          [this] { return team_.any(stop_.asked() || stop_.out_of_time()); }, *saves_, journal_, bad_);
+          [this] { return team_.any(stop_.asked() || loop_->time_is_over()); }, *saves_, journal_, bad_);
     const size_t held = step_->allocated_bytes() + sum_of(beside(cfg().micro_batch));
     Loop::Parts parts{setup_,          stop_,    team_, *step_, *feed_, evaluator_.get(), *saves_, *skips_,
                       replicas_.get(), journal_, bad_,  start_, held,   seconds_};
@@ -238,6 +240,7 @@ class Trainer::Run {
   }
 
   TrainOutcome close(bool finished, const std::string& reason, std::optional<EvalResult> last_eval) {
+    if (evaluator_) evaluator_->settle(progress_, finished);
     const std::string seconds = seconds_.text(team_.alone());
     if (!seconds.empty()) journal_.event("predicted", seconds);
     journal_.event(finished ? "finished" : "stopped", reason);
@@ -249,6 +252,7 @@ class Trainer::Run {
     try {
       journal_.close();
       write_run_report({place_, setup_, plan_, teacher_.get(), outcome, progress_.best_step, rank_, seconds});
+      outcome.reported = true;
     } catch (const Error& error) {
       journal_.note(strf("%s was not written: %s", RunFiles::kReport, error.message().c_str()));
     }

@@ -65,6 +65,7 @@ struct TrainOutcome {
   int64_t step = 0;
   double best = -1;
   std::optional<EvalResult> last_eval;
+  bool reported = false;  // the run's report was written
 };
 
 class Trainer {

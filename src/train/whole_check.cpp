@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cstring>
 
+#include "base/checked.h"
 #include "ops/make_images.h"
 #include "plan/devices.h"
 #include "plan/tolerance.h"
@@ -85,7 +86,7 @@ void WholeCheck::take_weights(const TrainStep& step) {
 void WholeCheck::gather_pieces(const PersistentStore& store, const PersistentValue& held,
                                std::vector<std::byte>& bytes) {
   const auto first = static_cast<size_t>(held.desc.shape[0].offset) * size_of(held.desc.dtype);
-  std::vector<int64_t> words((bytes.size() + sizeof(int64_t) - 1) / sizeof(int64_t));
+  std::vector<int64_t> words(ceil_div(bytes.size(), sizeof(int64_t)));
   const auto own = std::as_writable_bytes(std::span(words)).first(bytes.size());
   store.read(held, own.subspan(first, held.desc.bytes()));
   rank_.ranks->over(Axis::kData)

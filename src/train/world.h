@@ -58,8 +58,8 @@ struct LocalRanks {
   int overlapping = 0;                       // of them, those on the same cores; 0: all
   liveness::Heartbeat* heartbeat = nullptr;  // tells others how they fare; null: nobody watches
   Variables variables = {};                  // of the environment, in which NCCL's file may be named
-  std::function<void(const std::string&)> note =
-      {};  // hears on the first rank how values travel between devices
+  // Called on the first rank with a line on how values travel between devices.
+  std::function<void(const std::string&)> on_note = {};
 };
 
 // Calls `body` once a rank and returns when all have ended. Rethrows the error of the rank that failed first,

@@ -179,6 +179,17 @@ class Outputs(Contract):
         self.assertEqual(done.returncode, 0, command)
 
 
+    def test_a_limit_on_the_size_of_files_is_an_error_like_any_other(self):
+        """ulimit -f sends SIGXFSZ, as batch systems do: nothing dies of it, and nothing half-written stays."""
+        def limited(*command):
+            line = "ulimit -f 8; " + shlex.join([PROGRAM, *map(str, command)])
+            return subprocess.run(["bash", "-c", line], capture_output=True, text=True, timeout=60)
+        done = limited("convert", TINY, self.tmp / "copy.npz")
+        self.assertEqual(done.returncode, 73, done.stderr)
+        self.assertIn("File too large", done.stderr)
+        self.assertEqual(list(self.tmp.iterdir()), [])
+
+
 class Inputs(Contract):
     def test_a_pipe_nobody_writes_to_is_refused_at_once(self):
         pipe = self.tmp / "pipe.png"

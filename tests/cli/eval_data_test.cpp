@@ -218,6 +218,14 @@ TEST_F(EvalData, AConvertedModelKnowsWhatItLearnedFrom) {
   }
 }
 
+TEST_F(EvalData, ARunsOwnTrainingPartIsTakenWhereItIsAskedFor) {
+  const Answer answer = eval({"-m", run(), "--part", "train"});
+  EXPECT_EQ(answer.json()["part"], "train");
+  EXPECT_EQ(answer.json()["count"], kImageCount - best_["count"].get<int>());
+  EXPECT_EQ(answer.json()["seen_in_training"], 1.0);
+  EXPECT_NE(answer.err.find("warning: the model has learned from"), std::string::npos) << answer.err;
+}
+
 TEST_F(EvalData, WhatIsNotKnownIsSaid) {
   fs::copy(run() + "/best", folder_->path() / "mute", fs::copy_options::recursive);
   fs::remove(folder_->path() / "mute/manifest.json");

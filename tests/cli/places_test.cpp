@@ -9,6 +9,7 @@
 #include "measure/host.h"
 #include "measure/libraries.h"
 #include "temp_folder.h"
+#include "working_folder.h"
 
 namespace vitrail::cli {
 namespace {
@@ -42,6 +43,18 @@ TEST(ModelPath, FindsFoldersAndFilesByName) {
   EXPECT_EQ(find_model((second.path() / "big.npz").string(), places), (second.path() / "big.npz").string());
 }
 
+// A default name means the bundled model, even beside a folder of that name.
+TEST(ModelPath, ADefaultNameIsNoPath) {
+  const TempFolder here, bundled;
+  here.file("tiny/model.safetensors");
+  bundled.file("tiny/model.safetensors");
+  const WorkingFolder there(here.path());
+  EXPECT_EQ(find_model("tiny", {bundled.path()}), "tiny");
+  EXPECT_EQ(find_model("tiny", {bundled.path()}, ModelSource::kBundled), (bundled.path() / "tiny").string());
+  EXPECT_TRUE(model_is_there("tiny", {}));
+  EXPECT_FALSE(model_is_there("tiny", {}, ModelSource::kBundled));
+}
+
 TEST(ModelPath, AFolderWithWeightsOfItsOwnIsNoRuns) {
   const TempFolder folder;
   folder.file("run/best/model.safetensors");
@@ -71,7 +84,8 @@ TEST(ModelPath, SaysWhereItLookedAndWhatThereIs) {
 
 TEST(Images, FoldersAreWalkedInByteOrder) {
   const TempFolder folder;
-  for (const char* name : {"b.PNG", "a/z.jpg", "B.webp", "a/notes.txt", "c.jpeg"}) folder.file(name);
+  for (const char* name : {"b.PNG", "a/z.jpg", "B.webp", "a/notes.txt", "c.jpeg", "a/._z.jpg"})
+    folder.file(name);
   std::vector<std::string> names;
   for (const std::string& path : list_images({folder.path().string()}, ""))
     names.push_back(fs::relative(path, folder.path()).string());
@@ -115,7 +129,8 @@ TEST(Images, WhatIsNotThereFailsWhenItIsRead) {
       FAIL() << path;
     } catch (const Error& error) {
       EXPECT_EQ(error.kind(), ErrorKind::kData);
-      EXPECT_NE(std::string(error.what()).find(says), std::string::npos) << error.what();
+      const Error told = with_list_hint(path, error);
+      EXPECT_NE(std::string(told.what()).find(says), std::string::npos) << told.what();
     }
   }
 }

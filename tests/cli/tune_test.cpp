@@ -9,6 +9,7 @@
 #include "cli/bench_options.h"
 #include "measure/kernel_table_file.h"
 #include "plan/device_file.h"
+#include "run_words.h"
 #include "tiny_training.h"
 
 namespace vitrail::cli {
@@ -52,6 +53,20 @@ TEST(Tune, WritesATableThatHoldsHereAndKeepsOtherRows) {
   ASSERT_EQ(read.table->rows().size(), 2u);
   EXPECT_EQ(read.table->rows()[0].key.threads, 1);
   EXPECT_FALSE(read.table->rows()[0].kernels.empty());
+}
+
+// A table in the default place grows; one that --out names begins without its rows.
+TEST(Tune, OnlyTheTableInUseIsExtended) {
+  const TempFolder folder;
+  const SetVariable home("XDG_CONFIG_HOME", folder.path().c_str());
+  const auto rows = [](const std::vector<std::string>& words) {
+    const auto answer =
+        run_in_process("bench tune", std::vector<std::string>{"--rounds", "1", "--threads", "1"} + words);
+    return read_kernels(answer.json()["file"]).table->rows().size();
+  };
+  EXPECT_EQ(rows({"--gemm", "5x16x8"}), 1u);
+  EXPECT_EQ(rows({"--gemm", "6x16x8"}), 2u);
+  EXPECT_EQ(rows({"--gemm", "7x16x8", "--out", (folder.path() / "other.json").string()}), 1u);
 }
 
 TEST(Kernels, ATableDecidesAndTheResultAgrees) {

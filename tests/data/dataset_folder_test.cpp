@@ -153,11 +153,16 @@ TEST(Folder, SheetRules) {
       {"filename,label\na/../../1.png,a\n", "below the folder"},
       {"filename,label\n/etc/passwd,a\n", "below the folder"},
       {"filename,label\n\xff.png,a\n", "not UTF-8"},
+      {"filename,label\n1.png,a\n2.png,a\n1.png,b\n", "line 4: \"1.png\" has other labels in line 2"},
   };
   for (const auto& [csv, refusal] : cases) {
     SCOPED_TRACE(csv);
     expect_refused(refusal, [&text = csv] { parse_labels(text); });
   }
+}
+
+TEST(LabelsCsv, AFileMayBeNamedTwiceWithTheSameLabels) {
+  EXPECT_EQ(parse_labels("filename,label\n1.png,a\n1.png,a\n").rows.size(), 2u);
 }
 
 TEST(LabelsCsv, ACellOfManyLabelsIsReadInOnePass) {

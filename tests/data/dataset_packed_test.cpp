@@ -20,6 +20,7 @@ std::string packed(const DataFolder& folder, bool multi_label) {
   writer.add("x", multi_label ? both : one, Part::kTrain, PackedImage::of_pixels(grey));
   writer.add("held out", one, Part::kVal, PackedImage::of_pixels(flat(3, 9)));
   writer.finish();
+  EXPECT_EQ(writer.bytes(), std::filesystem::file_size(path));
   return path;
 }
 

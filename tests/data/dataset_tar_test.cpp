@@ -121,6 +121,8 @@ TEST(Tar, Rules) {
       {tar_member({"p", "22 GNU.sparse.major=1\n", 'x'}), "a sparse file"},
       {tar_member({"L", "", 'L', "00010000000"}), "an extension header of"},
       {tar_member({"", "x"}), "a name of 0 bytes"},
+      {tar_member({"a", "x"}) + std::string(512, '\0') + tar_member({"b", "x"}), "more follows it"},
+      {tar_member({"a", "x"}) + std::string(70'000, '\0') + "x", "more follows it"},
   };
   for (const auto& [bytes, refusal] : cases) {
     SCOPED_TRACE(refusal);
@@ -141,6 +143,7 @@ TEST(Tar, SampleRules) {
   const std::pair<std::vector<TarEntry>, std::string> cases[] = {
       {{{"a.png", "x"}}, "\"a.png\" has no label"},
       {{{"a.png", "x"}, {"b.cls", "1"}}, "\"a.png\" has no label"},
+      {{{"a.png", "x"}, {"a.json", R"({"label":1})"}, {"b.png", "x"}}, "\"b.png\" has no label"},
       {{{"a.png", "x"}, {"a.jpg", "y"}, {"a.cls", "1"}}, "images of one sample"},
       {{{"a.png", "x"}, {"a.cls", " \n"}}, "empty or no text"},
       {{{"a.png", "x"}, {"a.json", "[1]"}}, "expected an object"},

@@ -1,5 +1,7 @@
 #include "data/overlap.h"
 
+#include "base/rng.h"
+#include "data/dataset_files.h"
 #include "data/datasets/view.h"
 #include "data/fake_dataset.h"
 
@@ -38,7 +40,7 @@ TEST(Overlap, OfMoreThanCanBeReadAnEvenShareIsCompared) {
   const std::vector<ImageMark> marks = marks_of(*all, 200);
   ASSERT_EQ(marks.size(), 200u);
   all->loads = 0;
-  const Overlap found = find_marks(marks, *all, uint64_t{4} << 20);
+  const Overlap found = find_marks(marks, *all, {.bytes = uint64_t{4} << 20});
   EXPECT_GT(found.one_in, 1);
   EXPECT_LE(all->loads, 500 / found.one_in + 1);
   EXPECT_NEAR(found.share(), 1, 0.3);
@@ -65,8 +67,8 @@ TEST(Overlap, WhatJustFitsIsReadWhole) {
   const auto all = images(10);
   const uint64_t bytes = 10 * (uint64_t{64} << 10);
   const std::vector<ImageMark> marks = marks_of(*all, 10);
-  EXPECT_EQ(find_marks(marks, *all, bytes + 1).one_in, 1);
-  EXPECT_EQ(find_marks(marks, *all, bytes).one_in, 2);
+  EXPECT_EQ(find_marks(marks, *all, {.bytes = bytes + 1}).one_in, 1);
+  EXPECT_EQ(find_marks(marks, *all, {.bytes = bytes}).one_in, 2);
 }
 
 TEST(Overlap, ImagesThatCannotBeReadAreNotFound) {
@@ -74,6 +76,45 @@ TEST(Overlap, ImagesThatCannotBeReadAreNotFound) {
   same->broken = {2, 5};
   EXPECT_EQ(overlap_with(*all, *same).found, 8);
   EXPECT_EQ(overlap_with(*same, *all).found, 8);
+}
+
+// Of a large set every third image is asked for its size.
+TEST(Overlap, NoMoreImagesAreLookedAtThanAsked) {
+  const auto all = images(90);
+  const std::vector<ImageMark> marks = marks_of(*all, 90);
+  all->loads = 0;
+  const Overlap found = find_marks(marks, *all, {.images = 30});
+  EXPECT_EQ(all->loads, 30);
+  EXPECT_EQ(found.one_in, 3);
+  EXPECT_EQ(found.found, 30);
+  EXPECT_DOUBLE_EQ(found.share(), 1);
+  EXPECT_EQ(find_marks(marks, *all, {.images = 89}).one_in, 2);
+  EXPECT_EQ(find_marks(marks, *all, {.images = 90}).one_in, 1);
+}
+
+TEST(Overlap, WhatWasNotFoundIsReturned) {
+  const auto all = images(10);
+  const std::vector<ImageMark> marks = marks_of(*all, 10);
+  const MarkSearch search = search_marks(marks, *take_samples(all, {0, 1, 2, 3, 4, 5, 6, 8}));
+  EXPECT_EQ(search.overlap.found, 8);
+  EXPECT_EQ(search.missing, (std::vector<ImageMark>{marks[7], marks[9]}));
+}
+
+// Files without a byte are all alike, and so may be files that were cut short: nobody has learned from them.
+TEST(Overlap, EmptyAndBrokenFilesAreNoTrainingImages) {
+  const test::DataFolder folder;
+  for (const char* name : {"train", "val"}) {
+    folder.file(strf("%s/a/empty.png", name), "");
+    folder.file(strf("%s/a/half.png", name), test::png(3).substr(0, 40));
+    folder.file(strf("%s/a/same.png", name), test::png(4));
+    folder.file(strf("%s/b/other.png", name), test::png(*name == 't' ? 5 : 6));
+  }
+  const auto train = open_dataset("folder:" + folder.path("train"), Part::kAll);
+  const auto val = open_dataset("folder:" + folder.path("val"), Part::kAll);
+  const Overlap found = overlap_with(*val, *train);
+  EXPECT_EQ(found.looked_at, 3) << "an empty file has no mark";
+  EXPECT_EQ(found.found, 1);
+  EXPECT_EQ(find_marks({{.bytes = 0, .key = name_key("")}}, *train).found, 0) << "of models that have one";
 }
 
 }  // namespace

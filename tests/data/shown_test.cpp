@@ -215,11 +215,13 @@ TEST(ImageList, ListsAndFoldersAndWhatIsWrong) {
   EXPECT_EQ(said(folder.path("none.png")).message(), "there is no image \"" + folder.path("none.png") + "\"");
   EXPECT_EQ(said(folder.path("sub")).message(),
             "no images (jpg, jpeg, png, webp) can be read under \"" + folder.path("sub") + "\"");
-  EXPECT_EQ(said(folder.path("list.txt")).hint(),
+  const std::string no_image = "it is no image, whatever its name says; fetch the file again";
+  const auto listed = [&](const std::string& path) { return with_list_hint(path, said(path)).hint(); };
+  EXPECT_EQ(said(folder.path("list.txt")).hint(), no_image) << "who knows of no lists advises none";
+  EXPECT_EQ(listed(folder.path("list.txt")),
             "if it lists images, one path a line: @" + folder.path("list.txt"));
   folder.file("text.png", "words");
-  EXPECT_EQ(said(folder.path("text.png")).hint(),
-            "it is no image, whatever its name says; fetch the file again");
+  EXPECT_EQ(listed(folder.path("text.png")), no_image);
   EXPECT_TRUE(note.empty());
   const std::string turned = test::golden("exif6.jpg");
   EXPECT_EQ(load_listed_image(turned, true, note).width, 19) << "27 x 19 lying on its side";

@@ -26,7 +26,7 @@ class SaveFaults : public ::testing::TestWithParam<SaveCase> {
     ASSERT_EQ(examine(folder), 2);
   }
   std::string fresh_copy() {
-    const std::string folder = work_ / "run";
+    std::string folder = work_ / "run";
     fs::remove_all(folder);
     fs::copy(work_ / "before", folder, fs::copy_options::recursive | fs::copy_options::copy_symlinks);
     return folder;

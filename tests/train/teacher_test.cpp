@@ -100,6 +100,15 @@ TEST_F(TeacherTargets, HardOnesAreTheFirstChoice) {
   }
 }
 
+// The row is no target at all, and the others are as ever.
+TEST_F(TeacherTargets, AnImageWithoutAnAnswerHasNoTarget) {
+  std::fill_n(images_.begin(), 3 * 8 * 8, std::nanf(""));
+  for (const DistillKind kind : {DistillKind::kHard, DistillKind::kSoft}) {
+    const std::vector<float> found = targets(kind, 1);
+    for (size_t i = 0; i < found.size(); ++i) EXPECT_EQ(std::isnan(found[i]), i < kClasses) << i;
+  }
+}
+
 TEST_F(TeacherTargets, StudentsAreToBeLikeTheirTeacher) {
   const ModelCard own = set_up(tiny_config(1)).model->card;
   const auto said = [&](const std::function<void(ModelCard&)>& change) {

@@ -59,6 +59,9 @@ TEST(ToldRuns, ALogAndABestModelWithoutACheckpoint) {
                           : "nothing")
         << row.name;
   }
+  const RunFiles looped(work / "learned");
+  std::filesystem::create_symlink(looped.best(), looped.best());
+  EXPECT_TRUE(thrown_by([&] { refuse_without_checkpoint(looped); }).starts_with("data: " + looped.folder()));
 }
 
 TEST(ToldRuns, WhyACheckpointIsNotTaken) {

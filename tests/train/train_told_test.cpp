@@ -101,7 +101,10 @@ TEST(Progress, IsReadBackAsItWasWritten) {
                           .best = 0.5,
                           .best_step = 7,
                           .best_seen = 0.625,
+                          .owed = 0.75,
+                          .owed_step = 8,
                           .evals_since_best = 2,
+                          .skipped_in_a_row = 1,
                           .lr_factor = 0.25,
                           .rollbacks = 3,
                           .eval_due = true};
@@ -110,7 +113,10 @@ TEST(Progress, IsReadBackAsItWasWritten) {
                                  {"best", 0.5},
                                  {"best_step", 7},
                                  {"best_seen", 0.625},
+                                 {"owed", 0.75},
+                                 {"owed_step", 8},
                                  {"evals_since_best", 2},
+                                 {"skipped_in_a_row", 1},
                                  {"lr_factor", 0.25},
                                  {"rollbacks", 3},
                                  {"eval_due", true}}));

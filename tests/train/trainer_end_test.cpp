@@ -1,4 +1,4 @@
-// When a run ends by itself: its patience is exhausted, or its time is over.
+// When a run ends by itself: its patience is exhausted, or its time is over; and what it says of its report.
 #include <gtest/gtest.h>
 
 #include "train/helpers/tiny_run.h"
@@ -82,6 +82,60 @@ TEST(End, ATimeLimitLeavesRoomForOneUpdate) {
     EXPECT_EQ(train(config, work / "run", {.ranks = ranks}).outcome.step, 1);
     EXPECT_EQ(train(config, work / "run", {.resume = ResumeMode::kNewest, .ranks = ranks}).outcome.step, 2);
   }
+}
+
+// An evaluation that was left for later is no update: it comes in full, whatever the time, and then an
+// update.
+TEST(End, ATimeLimitShorterThanADueEvaluationLetsTheRunGetOn) {
+  for (const int ranks : {1, 2}) {
+    SCOPED_TRACE(ranks);
+    const WorkFolder work;
+    TrainConfig config = tiny_config(4);
+    config.train.eval_every = 1;
+    train(config, work / "whole", {.ranks = ranks});
+    config.train.max_minutes = 1e-9;
+    EXPECT_EQ(train(config, work / "run", {.ranks = ranks}).outcome.step, 1);
+    for (int64_t step = 2; step <= 4; ++step) {
+      const Ran life = train(config, work / "run", {.resume = ResumeMode::kNewest, .ranks = ranks});
+      EXPECT_EQ(life.outcome.step, step);
+      EXPECT_EQ(life.evals.size(), 1u) << "that of the life before";
+      EXPECT_FALSE(life.outcome.finished);
+    }
+    EXPECT_TRUE(
+        train(config, work / "run", {.resume = ResumeMode::kNewest, .ranks = ranks}).outcome.finished);
+    EXPECT_EQ(differing(state_of(work / "run"), state_of(work / "whole")), std::vector<std::string>());
+    if (ranks == 1) {
+      EXPECT_EQ(metrics_of(work / "run"), metrics_of(work / "whole"));
+    }
+  }
+}
+
+// The first evaluation of a life can be interrupted by a signal all the same; the checkpoint is then written
+// anew, with the settings of that life.
+TEST(End, AStopInterruptsADueEvaluation) {
+  const WorkFolder work;
+  TrainConfig config = tiny_config(4);
+  config.train.eval_every = 1;
+  EXPECT_EQ(train(config, work / "run", {.stop_after = 1}).evals.size(), 0u);
+  config.optim.lr *= 2;
+  for (const bool changed : {true, false}) {
+    const Ran life =
+        train(config, work / "run", {.resume = ResumeMode::kNewest, .stop = [] { return true; }});
+    EXPECT_EQ(life.outcome.step, 1);
+    EXPECT_EQ(life.evals.size(), 0u);
+    EXPECT_EQ(life.noted("changed since the checkpoint: config.optim.lr"), changed);
+  }
+}
+
+TEST(End, ARunSaysWhetherItsReportWasWritten) {
+  const WorkFolder work;
+  EXPECT_TRUE(train(tiny_config(2), work / "run").outcome.reported);
+  std::filesystem::remove(work / "run/report.html");
+  std::filesystem::create_directories(work / "run/report.html/in the way");
+  const Ran ran = train(tiny_config(2), work / "run", {.resume = ResumeMode::kNewest});
+  EXPECT_TRUE(ran.outcome.finished);
+  EXPECT_FALSE(ran.outcome.reported);
+  EXPECT_TRUE(ran.noted("report.html was not written"));
 }
 
 }  // namespace

@@ -188,6 +188,20 @@ TEST(Start, WhatCannotBeSavedIsRefusedBeforeAnythingIsLearnt) {
   EXPECT_FALSE(fs::exists(work / "run"));
 }
 
+TEST(Start, ImagesThatCannotBeMadeAreRefusedBeforeAnythingIsWritten) {
+  const WorkFolder work;
+  TrainConfig config = tiny_config(2);
+  set_preprocess(config, "resampler", [](PreprocessConfig& p) { p.resampler = Resampler::kTf; });
+  Ran ran;
+  const Error error = train_error(ran, config, work / "run");
+  EXPECT_EQ(error.kind(), ErrorKind::kConfig) << error.what();
+  EXPECT_NE(error.message().find("found bicubic"), std::string::npos) << error.message();
+  EXPECT_FALSE(fs::exists(work / "run"));
+  set_preprocess(config, "interpolation",
+                 [](PreprocessConfig& p) { p.interpolation = Interpolation::kBilinear; });
+  EXPECT_TRUE(train(config, work / "run").outcome.finished);
+}
+
 TEST(Start, PreprocessingMayBeSaidInShort) {
   const WorkFolder work;
   TrainConfig config = tiny_config(2);

@@ -41,10 +41,7 @@ PolicyLook look_of(const AugmentConfig& config, const PreprocessConfig& preproce
   look.random_interpolation = config.interpolation == AugmentInterpolation::kRandom;
   look.sampling.interpolation =
       for_affine(fixed_interpolation(config.interpolation, preprocess.interpolation));
-  for (size_t c = 0; c < look.sampling.fill.size(); ++c) {
-    const double mean = preprocess.mean[std::min(c, preprocess.mean.size() - 1)];
-    look.sampling.fill[c] = static_cast<uint8_t>(std::clamp(std::nearbyint(255 * mean), 0.0, 255.0));
-  }
+  for (size_t c = 0; c < look.sampling.fill.size(); ++c) look.sampling.fill[c] = mean_level(preprocess, c);
   return look;
 }
 
@@ -75,9 +72,9 @@ bool Augmenter::is_drawn(double probability, int64_t epoch, int64_t position, co
 
 // Returns whether an image of the model's size stays unchanged when there is no random crop.
 bool Augmenter::keeps_target_size() const {
-  const ResizeSides sides = resize_sides(preprocess_);
-  return preprocess_.mode == ResizeMode::kStretch ||
-         (sides.height == preprocess_.height && sides.width == preprocess_.width);
+  const bool stretches = preprocess_.mode == ResizeMode::kStretch;
+  const ResizeSides sides = stretches ? crop_sides(preprocess_) : resize_sides(preprocess_);
+  return sides.height == preprocess_.height && sides.width == preprocess_.width;
 }
 
 Draw Augmenter::draw(int64_t epoch, int64_t position, const char* op) const {
@@ -89,7 +86,7 @@ int64_t Augmenter::least_side(int64_t epoch, int64_t position) const {
   if (config_.crop == CropKind::kResized)
     return resized_crop_least_side(target, config_, draw(epoch, position, "crop"));
   if (config_.crop == CropKind::kPad) return std::max(target.height, target.width);
-  if (preprocess_.resampler != Resampler::kPillow) return 0;
+  if (preprocess_.resampler != Resampler::kPillow || preprocess_.mode == ResizeMode::kNone) return 0;
   const ResizeSides sides = resize_sides(preprocess_);
   return std::max({sides.height, sides.width, target.height, target.width});
 }

@@ -9,10 +9,6 @@ namespace {
 
 constexpr int kAttempts = 10;
 
-int64_t rounded(double x) {
-  return static_cast<int64_t>(std::nearbyint(x));
-}
-
 struct Attempt {
   double area, ratio;  // share of the image's area; width / height
 };
@@ -26,8 +22,8 @@ Attempt draw_attempt(const AugmentConfig& config, Draw& draw) {
 Window central(Size image, const AugmentConfig& config) {
   const auto height = static_cast<double>(image.height), width = static_cast<double>(image.width);
   Size crop = image;
-  if (width / height < config.crop_ratio[0]) crop.height = rounded(width / config.crop_ratio[0]);
-  if (width / height > config.crop_ratio[1]) crop.width = rounded(height * config.crop_ratio[1]);
+  if (width / height < config.crop_ratio[0]) crop.height = round_half_even(width / config.crop_ratio[0]);
+  if (width / height > config.crop_ratio[1]) crop.width = round_half_even(height * config.crop_ratio[1]);
   crop = {std::clamp<int64_t>(crop.height, 1, image.height), std::clamp<int64_t>(crop.width, 1, image.width)};
   return {(image.height - crop.height) / 2, (image.width - crop.width) / 2, crop.height, crop.width};
 }
@@ -38,8 +34,8 @@ Window resized_crop(Size image, const AugmentConfig& config, Draw& draw) {
   const double area = static_cast<double>(image.height) * static_cast<double>(image.width);
   for (int i = 0; i < kAttempts; ++i) {
     const Attempt attempt = draw_attempt(config, draw);
-    const int64_t width = rounded(std::sqrt(attempt.area * area * attempt.ratio));
-    const int64_t height = rounded(std::sqrt(attempt.area * area / attempt.ratio));
+    const int64_t width = round_half_even(std::sqrt(attempt.area * area * attempt.ratio));
+    const int64_t height = round_half_even(std::sqrt(attempt.area * area / attempt.ratio));
     if (width < 1 || height < 1 || width > image.width || height > image.height) continue;
     const int64_t top = draw.integer(0, image.height - height);
     return {top, draw.integer(0, image.width - width), height, width};

@@ -38,8 +38,8 @@ void draw_erased(Size size, const AugmentConfig& config, Draw& draw,
       const double target =
           draw.uniform(config.erase_area[0], config.erase_area[1]) * area / static_cast<double>(count);
       const double ratio = std::exp(draw.uniform(std::log(kLeastRatio), -std::log(kLeastRatio)));
-      const auto height = static_cast<int64_t>(std::nearbyint(std::sqrt(target * ratio)));
-      const auto width = static_cast<int64_t>(std::nearbyint(std::sqrt(target / ratio)));
+      const int64_t height = round_half_even(std::sqrt(target * ratio));
+      const int64_t width = round_half_even(std::sqrt(target / ratio));
       if (width >= size.width || height >= size.height) continue;
       const int64_t top = draw.integer(0, size.height - height);
       const int64_t left = draw.integer(0, size.width - width);

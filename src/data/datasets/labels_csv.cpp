@@ -2,6 +2,7 @@
 #include "data/datasets/file_formats.h"
 
 #include <algorithm>
+#include <map>
 #include <set>
 
 #include "base/error.h"
@@ -107,6 +108,18 @@ void check_file(const std::string& file, int line) {
              quoted(file).c_str());
 }
 
+struct LabelsOfLine {
+  std::vector<std::string> labels;
+  int line;
+};
+
+// A file may stand there twice, so as to be seen twice, but not with other labels.
+void require_agreement(const LabelRow& row, int line, std::map<std::string, LabelsOfLine>& known) {
+  const auto& [labels, first] = known.try_emplace(row.file, LabelsOfLine{row.labels, line}).first->second;
+  VT_REQUIRE(labels == row.labels, ErrorKind::kData, "line %d: %s has other labels in line %d", line,
+             quoted(row.file).c_str(), first);
+}
+
 }  // namespace
 
 LabelSheet parse_labels(std::string_view csv) {
@@ -128,6 +141,7 @@ LabelSheet parse_labels(std::string_view csv) {
   const std::set<std::string> distinct(sheet.classes.begin(), sheet.classes.end());
   VT_REQUIRE(distinct.size() == sheet.classes.size() && !distinct.count(""), ErrorKind::kData,
              "the header names a class twice or not at all");
+  std::map<std::string, LabelsOfLine> known;
   while (reader.next(cells)) {
     const int line = reader.line();
     VT_REQUIRE(cells.size() == columns, ErrorKind::kData, "line %d: %zu cells, the header has %zu", line,
@@ -139,6 +153,7 @@ LabelSheet parse_labels(std::string_view csv) {
     else
       row.labels = listed ? split_labels(cells[1]) : marked_labels(cells, sheet.classes, line);
     VT_REQUIRE(!one || !row.labels[0].empty(), ErrorKind::kData, "line %d: no label", line);
+    require_agreement(row, line, known);
     sheet.rows.push_back(std::move(row));
   }
   return sheet;

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <charconv>
 #include <string_view>
+#include <vector>
 
 #include "base/checked.h"
 #include "base/error.h"
@@ -15,6 +16,7 @@ namespace {
 constexpr uint64_t kBlock = 512;
 constexpr uint64_t kMaxExtension = 1 << 20;
 constexpr size_t kMaxName = 4096;
+constexpr size_t kEndBlock = 1 << 16;  // bytes read at once behind the end
 
 // Reads a number field: octal digits between spaces and zeros, or base 256 when the first bit is set.
 uint64_t read_number(std::string_view field, const char* what) {
@@ -70,12 +72,27 @@ struct TarReader::Header {
 bool TarReader::read_header(Header& header) {
   if (position_ == file_.size()) return false;
   file_.read_at(position_, std::as_writable_bytes(std::span(header.bytes)));
-  if (header.is_zero()) return false;
+  if (header.is_zero()) {
+    require_end();
+    return false;
+  }
   VT_REQUIRE(header.posix() || header.gnu(), ErrorKind::kData, "no tar header (ustar)");
   VT_REQUIRE(read_number(header.field(148, 8), "checksum") == header.sum(), ErrorKind::kData,
              "a header with a wrong checksum");
   position_ += kBlock;
   return true;
+}
+
+// What follows a block of zeros, which ends an archive, is more of them.
+void TarReader::require_end() const {
+  std::vector<std::byte> block(kEndBlock);
+  for (uint64_t at = position_; at < file_.size(); at += block.size()) {
+    const auto part = std::span(block).first(std::min<uint64_t>(block.size(), file_.size() - at));
+    file_.read_at(at, part);
+    if (std::ranges::any_of(part, [](std::byte b) { return b != std::byte{0}; }))
+      throw Error(ErrorKind::kData, "a block of zeros ends the archive, but more follows it",
+                  "an archive that is whole; two are joined by tar --concatenate, not by cat");
+  }
 }
 
 std::string TarReader::read_extension(const Header& header) {

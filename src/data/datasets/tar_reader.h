@@ -26,6 +26,7 @@ class TarReader {
  private:
   struct Header;
   bool read_header(Header& header);
+  void require_end() const;
   std::string read_extension(const Header& header);
   void apply_pax(const std::string& records);
 
