@@ -13,7 +13,8 @@ namespace vitrail {
 
 /// A view of one image in any of four forms. The memory it refers to must live until the call that receives
 /// the view returns. Making a view checks nothing; the call that uses it does, and throws Error with kData
-/// (an image that cannot be read or decoded) or kUsage (no image at all, invalid sizes and strides).
+/// (an image that cannot be read or decoded) or kUsage (no image at all, a path with a NUL, invalid sizes and
+/// strides).
 class VITRAIL_API ImageView {
  public:
   /// A JPEG, PNG or WebP file; a path is an image wherever one is expected.

@@ -41,14 +41,16 @@ struct Prediction {
 struct RowsOfFloats {
   int64_t count = 0, width = 0;  ///< rows, and numbers in each
   std::vector<float> values;     ///< row after row
-  /// Returns row `i`; throws Error(kUsage) where there is none.
-  std::span<const float> operator[](int64_t i) const {
+  /// Returns row `i`, valid while these rows are; throws Error(kUsage) where there is none.
+  std::span<const float> operator[](int64_t i) const& {
     if (i < 0 || i >= count || width < 0 || width > static_cast<int64_t>(values.size()) / count)
       throw Error(ErrorKind::kUsage, "there is no row " + std::to_string(i) + " of " + std::to_string(count) +
                                          " rows of " + std::to_string(width) + " in " +
                                          std::to_string(values.size()) + " values");
     return std::span(values).subspan(static_cast<size_t>(i * width), static_cast<size_t>(width));
   }
+  /// A row of rows that nobody keeps would refer to memory that is gone: keep the rows, then ask for one.
+  std::span<const float> operator[](int64_t i) const&& = delete;
 };
 
 /// The attention maps that Model::attention() computes.

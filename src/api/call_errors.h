@@ -1,11 +1,10 @@
-// What leaves a call of the API is an Error that tells lack of memory by its kind. What a callback of the
-// caller throws passes as it is.
+// What leaves a call of the API is an Error, whatever was thrown below it: lack of memory and what the system
+// refuses are told by their kinds. What a callback of the caller throws passes as it is.
 #pragma once
 
 #include <atomic>
 #include <exception>
 #include <functional>
-#include <new>
 
 #include "base/error.h"
 
@@ -49,15 +48,20 @@ std::function<Result(Args...)> kept_by(CallerThrow& caller, const std::function<
   };
 }
 
-// Calls what may find no memory, or end with what a callback has thrown.
+// Returns what stands for an exception of a library: lack of memory, a refusal of the system, or a fault.
+Error error_for(const std::exception& thrown);
+
+// Calls what may throw exceptions of libraries, or end with what a callback has thrown.
 template <typename Call>
 auto with_api_errors(const Call& call, const CallerThrow& caller = {}) {
   try {
     return call();
-  } catch (const std::bad_alloc&) {
+  } catch (const Error&) {
     caller.rethrow();
-    throw Error(ErrorKind::kMemory, "memory ran out",
-                "fewer images a call, a smaller batch, or free some memory");
+    throw;
+  } catch (const std::exception& thrown) {
+    caller.rethrow();
+    throw error_for(thrown);
   } catch (...) {
     caller.rethrow();
     throw;

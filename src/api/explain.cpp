@@ -19,9 +19,12 @@ AttentionRequest attention_request(const std::string& method, int64_t layer, con
                                    const char* setting) {
   const auto wants = [&](const char* name) { return method == "all" || method == name; };
   const AttentionRequest request{wants("heads"), wants("mean"), wants("rollout"),
-                                 layer < 0 ? config.depth - 1 : layer};
+                                 layer == -1 ? config.depth - 1 : layer};
   VT_REQUIRE(request.one_block() || request.rollout, ErrorKind::kUsage,
              "expected the maps heads, mean, rollout or all, found %s", quoted(method).c_str());
+  VT_REQUIRE(request.layer >= 0, ErrorKind::kUsage,
+             "%s is %lld: expected a block from 0 to %lld, or -1: the last", setting,
+             static_cast<long long>(layer), static_cast<long long>(config.depth - 1));
   VT_REQUIRE(request.layer < config.depth, ErrorKind::kUsage,
              "%s is %lld, but the model has blocks 0 to %lld", setting, static_cast<long long>(request.layer),
              static_cast<long long>(config.depth - 1));

@@ -29,9 +29,9 @@ struct Explanation {
   std::vector<float> logits, scores;  // scores: the probabilities; both empty for a model without classes
 };
 
-// Parses "heads", "mean", "rollout" or "all" for block `layer`; a negative number means the last block.
-// Throws Error(kUsage) for another word or a block that the model does not have; `setting` names the block in
-// messages ("--layer").
+// Parses "heads", "mean", "rollout" or "all" for block `layer`; -1 means the last block. Throws Error(kUsage)
+// for another word or a block that the model does not have; `setting` names the block in messages
+// ("--layer").
 AttentionRequest attention_request(const std::string& method, int64_t layer, const VitConfig& config,
                                    const char* setting);
 

@@ -3,7 +3,9 @@
 #include <algorithm>
 #include <cstring>
 
+#include "api/call_errors.h"
 #include "base/error.h"
+#include "base/file.h"
 #include "base/thread_pool.h"
 #include "data/decode.h"
 #include "data/image_list.h"
@@ -49,10 +51,12 @@ std::vector<ImageView> ImageView::tensors(std::span<const float> values, int64_t
   VT_REQUIRE(count >= 1 && given > 0 && given % images == 0, ErrorKind::kUsage,
              "expected the floats of %lld images, found %zu", static_cast<long long>(count), given);
   const size_t each = given / images;
-  std::vector<ImageView> views;
-  views.reserve(images);
-  for (size_t i = 0; i < images; ++i) views.push_back(tensor(values.subspan(i * each, each)));
-  return views;
+  return with_api_errors([&] {
+    std::vector<ImageView> views;
+    views.reserve(images);
+    for (size_t i = 0; i < images; ++i) views.push_back(tensor(values.subspan(i * each, each)));
+    return views;
+  });
 }
 
 namespace {
@@ -103,6 +107,7 @@ Image decoded(const ImageView& view, bool upright) {
   if (view.form() == ImageView::Form::kPixels) return image_of_pixels(view);
   if (view.form() == ImageView::Form::kFile) {
     VT_REQUIRE(!view.path().empty(), ErrorKind::kUsage, "expected the path of an image, found none");
+    require_path(view.path());
     std::string note;
     return load_listed_image(view.path(), upright, note);
   }

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "base/checked.h"
 #include "base/file.h"
 #include "data/decoding_memory.h"
 #include "data/image_list.h"
@@ -57,7 +58,7 @@ LoaderSettings loader_settings(int64_t count, const StreamSettings& settings) {
   // while computing waits for images they use all of it.
   loader.chunk = 1;
   loader.loader.workers = std::min(settings.threads, count);
-  const int64_t batches = (count + settings.batch - 1) / settings.batch;
+  const int64_t batches = ceil_div(count, settings.batch);
   loader.loader.prefetch = std::min(batches_to_prefetch(share.rows, loader.loader.workers), batches);
   return loader;
 }
@@ -107,12 +108,12 @@ ImageBatch ImageStream::next() {
 int64_t batches_to_prefetch(int64_t batch, int64_t workers) {
   constexpr int64_t kLeastImages = 8, kMostBatches = 64;
   const int64_t images = std::max(kLeastImages, 2 * workers);
-  return std::min(1 + (images + batch - 1) / batch, kMostBatches);
+  return std::min(1 + ceil_div(images, batch), kMostBatches);
 }
 
 int64_t even_batch(int64_t count, int64_t most) {
-  const int64_t batches = std::max<int64_t>((count + most - 1) / most, 1);
-  return (count + batches - 1) / batches;
+  const int64_t batches = std::max<int64_t>(ceil_div(count, most), 1);
+  return ceil_div(count, batches);
 }
 
 }  // namespace vitrail

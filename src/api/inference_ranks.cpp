@@ -61,7 +61,7 @@ void InferenceRanks::run(const InferencePlace& place, const std::function<void(I
              .overlapping = world_.overlapping,
              .heartbeat = place.heartbeat,
              .variables = place.variables,
-             .note = place.note},
+             .on_note = place.on_note},
             [&](RankContext& context) {
               const PhaseScope computing(context.pulse, RankPhase::kEvaluation);
               InferenceRank rank = rank_of(context, place.engine);

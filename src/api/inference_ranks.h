@@ -29,9 +29,10 @@ struct InferenceRank {
 struct InferencePlace {
   EngineOptions engine = {};
   std::function<DeviceInfo(const HostRank&)> device;
-  liveness::Heartbeat* heartbeat = nullptr;           // null: nobody watches
-  Variables variables = {};                           // of the environment
-  std::function<void(const std::string&)> note = {};  // hears how values travel between devices
+  liveness::Heartbeat* heartbeat = nullptr;  // null: nobody watches
+  Variables variables = {};                  // of the environment
+  // Called with a line on how values travel between devices.
+  std::function<void(const std::string&)> on_note = {};
 };
 
 class InferenceRanks {

@@ -1,11 +1,11 @@
 // vitrail::Model: the functions of the public class, each handed on to its ModelParts.
 #include "vitrail/model.h"
 
-#include "api/call_errors.h"
 #include "api/image_input.h"
 #include "api/model_parts.h"
 #include "api/option_words.h"
 #include "api/settings.h"
+#include "base/file.h"
 #include "base/text.h"
 #include "io/find_model.h"
 #include "vitrail/version.h"
@@ -22,11 +22,17 @@ void require_top_k(int top_k) {
   VT_REQUIRE(top_k >= 1, ErrorKind::kUsage, "top_k is %d; it must be at least 1", top_k);
 }
 
+// Calls in the words of the options that the model was loaded with.
+template <typename Call>
+auto called(const Call& call, const CallerThrow& caller = {}) {
+  return in_words_of_options("ModelOptions", call, caller);
+}
+
 // The parts must outlive the call, whatever the callback does with the model.
 void stream(ModelParts& own, PredictTask task, std::span<const std::string> paths,
             const FileCallback& callback, const std::function<void(FileResult&)>& complete = {}) {
   CallerThrow caller;
-  with_api_errors([&] { own.stream(task, paths, kept_by(caller, callback), complete); }, caller);
+  called([&] { own.stream(task, paths, kept_by(caller, callback), complete); }, caller);
 }
 
 }  // namespace
@@ -56,7 +62,8 @@ std::shared_ptr<ModelParts> Model::parts() const {
 }
 
 Model Model::load(const std::string& path_or_name, const ModelOptions& options) {
-  return in_words_of_options("ModelOptions", [&] {
+  return called([&] {
+    require_path(path_or_name);
     const EngineOptions engine = engine_options(options);
     const auto opened = open_model(find_model(path_or_name), open_options(options));
     return Model(std::make_shared<ModelParts>(*opened, engine, options.upright));
@@ -66,7 +73,7 @@ Model Model::load(const std::string& path_or_name, const ModelOptions& options) 
 std::vector<std::vector<Prediction>> Model::classify(std::span<const ImageView> images, int top_k) const {
   require_top_k(top_k);
   const std::shared_ptr<ModelParts> own = parts();
-  return with_api_errors([&] {
+  return called([&] {
     const RowsOfFloats rows = own->rows(PredictTask::kClassify, images);
     std::vector<std::vector<Prediction>> given;
     for (int64_t i = 0; i < rows.count; ++i) given.push_back(own->predictions(rows[i], top_k));
@@ -79,7 +86,7 @@ std::vector<Prediction> Model::classify(const ImageView& image, int top_k) const
 }
 
 RowsOfFloats Model::logits(std::span<const ImageView> images) const {
-  return with_api_errors([&] { return parts()->rows(PredictTask::kLogits, images); });
+  return called([&] { return parts()->rows(PredictTask::kLogits, images); });
 }
 
 std::vector<float> Model::logits(const ImageView& image) const {
@@ -92,11 +99,11 @@ std::vector<float> Model::logits(std::span<const float> tensors) const {
   const size_t elems = own->predictor.image_elems();
   VT_REQUIRE(tensors.data() != nullptr && !tensors.empty() && tensors.size() % elems == 0, ErrorKind::kUsage,
              "%zu floats given; an image has %zu", tensors.data() ? tensors.size() : size_t{0}, elems);
-  return with_api_errors([&] { return own->rows(PredictTask::kLogits, tensors, 0, tensors.size() / elems); });
+  return called([&] { return own->rows(PredictTask::kLogits, tensors, 0, tensors.size() / elems); });
 }
 
 RowsOfFloats Model::embed(std::span<const ImageView> images) const {
-  return with_api_errors([&] { return parts()->rows(PredictTask::kEmbed, images); });
+  return called([&] { return parts()->rows(PredictTask::kEmbed, images); });
 }
 
 std::vector<float> Model::embed(const ImageView& image) const {
@@ -105,7 +112,7 @@ std::vector<float> Model::embed(const ImageView& image) const {
 
 std::vector<std::vector<AttentionMap>> Model::attention(std::span<const ImageView> images,
                                                         const AttentionOptions& options) const {
-  return with_api_errors([&] { return parts()->maps(images, options); });
+  return called([&] { return parts()->maps(images, options); });
 }
 
 std::vector<AttentionMap> Model::attention(const ImageView& image, const AttentionOptions& options) const {
@@ -113,7 +120,7 @@ std::vector<AttentionMap> Model::attention(const ImageView& image, const Attenti
 }
 
 std::vector<float> Model::preprocess(const ImageView& image) const {
-  return with_api_errors([&] { return parts()->inputs({&image, 1}, 0, 1); });
+  return called([&] { return parts()->inputs({&image, 1}, 0, 1); });
 }
 
 void Model::classify_files(std::span<const std::string> paths, const FileCallback& callback,
@@ -136,7 +143,7 @@ void Model::attention_files(std::span<const std::string> paths, const AttentionC
                             const AttentionOptions& options) const {
   const std::shared_ptr<ModelParts> own = parts();
   CallerThrow caller;
-  with_api_errors([&] { own->stream_maps(paths, options, kept_by(caller, callback)); }, caller);
+  called([&] { own->stream_maps(paths, options, kept_by(caller, callback)); }, caller);
 }
 
 int64_t Model::classes() const {

@@ -5,6 +5,8 @@
 #include "api/classify.h"
 #include "api/explain.h"
 #include "api/image_input.h"
+#include "api/option_words.h"
+#include "base/file.h"
 #include "base/text.h"
 
 namespace vitrail {
@@ -24,6 +26,11 @@ void require_callback(const std::function<bool(const Result&)>& callback) {
   VT_REQUIRE(callback != nullptr, ErrorKind::kUsage, "expected a callback, found none");
 }
 
+// Returns the error of a file in the words of the options that the model was loaded with.
+std::optional<Error> public_error(const std::optional<Error>& error) {
+  return error ? std::optional(in_words_of("ModelOptions", *error)) : std::nullopt;
+}
+
 std::vector<AttentionMap> public_maps(const Engine& engine, const AttentionRequest& request) {
   const VitConfig& config = engine.config();
   std::vector<AttentionMap> given;
@@ -35,7 +42,7 @@ std::vector<AttentionMap> public_maps(const Engine& engine, const AttentionReque
 }  // namespace
 
 ModelParts::ModelParts(const OpenedModel& opened, const EngineOptions& options, bool turn)
-    : upright(turn), predictor(opened, options, tasks_of(opened.card())) {}
+    : upright(turn), threads(image_threads(options)), predictor(opened, options, tasks_of(opened.card())) {}
 
 void ModelParts::require(PredictTask task) const {
   require_task(task, card());
@@ -83,7 +90,7 @@ std::vector<std::vector<AttentionMap>> ModelParts::maps(std::span<const ImageVie
 
 std::vector<float> ModelParts::inputs(std::span<const ImageView> images, size_t first, size_t most) const {
   const size_t count = std::min(most, images.size() - first);
-  return inputs_of(images, first, count, card(), upright, predictor.engine().plan().device.threads);
+  return inputs_of(images, first, count, card(), upright, threads);
 }
 
 std::vector<Prediction> ModelParts::predictions(std::span<const float> probabilities, int top_k) const {
@@ -100,7 +107,7 @@ void ModelParts::stream(PredictTask task, std::span<const std::string> paths, co
   batches(paths, predictor.batch(), [&](const ImageBatch& batch, const std::vector<std::string>& list) {
     std::vector<float> rows;
     for (ImageRow& row : predictor.run(task, batch, list, Remainder::kSmaller, rows)) {
-      FileResult result{row.index, {}, row.values, std::move(row.error)};
+      FileResult result{row.index, {}, row.values, public_error(row.error)};
       if (complete && !result.error) complete(result);
       if (!callback(result)) return false;
     }
@@ -120,10 +127,11 @@ void ModelParts::stream_maps(std::span<const std::string> paths, const Attention
       try {
         result.maps = public_maps(engine, request);
       } catch (const Error& error) {
-        result.error = error;
+        result.error = public_error(error);
       }
     });
-    for (const auto& [index, error] : batch.failures) results[index - batch.first] = {index, {}, error};
+    for (const auto& [index, error] : batch.failures)
+      results[index - batch.first] = {index, {}, public_error(error)};
     return std::ranges::all_of(results, callback);
   });
 }
@@ -131,6 +139,7 @@ void ModelParts::stream_maps(std::span<const std::string> paths, const Attention
 void ModelParts::batches(std::span<const std::string> paths, int64_t most, const BatchCall& each) const {
   require_memory(paths, "paths");
   const std::vector<std::string> list(paths.begin(), paths.end());
+  for (size_t i = 0; i < list.size(); ++i) naming_image(i, list.size(), [&] { require_path(list[i]); });
   if (list.empty()) return;
   EngineOptions engine = predictor.engine().options();
   engine.batch = even_batch(std::ssize(list), most);

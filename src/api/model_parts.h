@@ -38,6 +38,7 @@ struct ModelParts {
                    const AttentionCallback& callback);
 
   bool upright;
+  int threads;  // of the host, which prepare the images of a call
   Predictor predictor;
 
  private:

@@ -32,6 +32,11 @@ constexpr Word kWords[] = {
     {"--device", "device", true},
 };
 
+// Whether an option may begin at this place: what stands within a path is none.
+bool begins(const std::string& text, size_t at) {
+  return at == 0 || std::isspace(static_cast<unsigned char>(text[at - 1])) || text[at - 1] == '(';
+}
+
 bool goes_on(const std::string& text, size_t at) {
   return at < text.size() && (std::isalnum(static_cast<unsigned char>(text[at])) || text[at] == '-');
 }
@@ -50,7 +55,8 @@ std::string in_words_of(const std::string& owner, std::string text) {
     const std::string api =
         (word.of_owner ? owner + "::" : "") + std::string(in_config ? word.of_config : word.api);
     for (size_t at = text.find(word.option); at != std::string::npos; at = text.find(word.option, at)) {
-      const bool other = word.option.back() != ' ' && goes_on(text, at + word.option.size());
+      const bool other = (word.option.back() != ' ' && goes_on(text, at + word.option.size())) ||
+                         (word.option.front() == '-' && !begins(text, at));
       if (!other && !is_of_command(text, at)) text.replace(at, word.option.size(), api);
       at += std::min(word.option.size(), api.size());
     }

@@ -9,6 +9,7 @@
 #include "api/option_words.h"
 #include "api/predictor.h"
 #include "api/settings.h"
+#include "base/file.h"
 #include "base/text.h"
 #include "io/find_model.h"
 #include "models/zoo.h"
@@ -75,6 +76,8 @@ void set_memory(const NamedBytes& rows, size_t peak, const PlanTarget& target, P
 
 Plan inference_plan(const std::string& model, const ModelOptions& options, const std::string& target_name) {
   require_threads(options.threads);
+  require_path(model);
+  require_path(target_name);
   const PlanTarget target = target_for(target_name, options.device, options.threads);
   ModelOptions resolved = options;
   resolved.device = target.device.backend;
@@ -97,6 +100,7 @@ Plan inference_plan(const std::string& model, const ModelOptions& options, const
 Plan training_plan(const std::string& config, const TrainOptions& options, const std::string& target_name) {
   require_threads(options.threads);
   require_ranks(options.ranks);
+  require_path(target_name);
   const PlanTarget target = target_for_ranks(options, target_name);
   std::vector<std::string> notes;
   TrainConfig wanted = training_config(config, &notes);

@@ -59,9 +59,13 @@ EngineOptions options_for(PredictTask task, const ModelCard& card, EngineOptions
   return options;
 }
 
+int image_threads(const EngineOptions& options) {
+  return processor_threads(options.threads, options.isa);
+}
+
 StreamSettings stream_settings(const ModelCard& card, const EngineOptions& options, bool upright) {
-  StreamSettings settings{card.preprocess, card.config.channels, options.batch,
-                          processor_threads(options.threads, options.isa), upright};
+  StreamSettings settings{card.preprocess, card.config.channels, options.batch, image_threads(options),
+                          upright};
   const Mesh& mesh = options.distribution.mesh;
   settings.share = share_of(options.batch, mesh, 1, "a batch");
   // One of the ranks with the same images decodes, with the threads of all.

@@ -84,7 +84,7 @@ class Predictor {
 struct PredictTimes {
   size_t images = 0;
   int64_t batch = 1;
-  int threads = 1;
+  int threads = 1;     // of the host, which prepare images; on a CPU they compute, too
   double seconds = 0;  // from the first image to the last
   double start = 0;    // until the model was ready
   double compute = 0, wait = 0;
@@ -103,6 +103,10 @@ void require_task(PredictTask task, const ModelCard& card, const char* dash = ""
 
 // Returns engine options with the outputs that a task needs.
 EngineOptions options_for(PredictTask task, const ModelCard& card, EngineOptions options);
+
+// Returns how many threads of the host prepare images beside a model with these options: as many as would
+// compute there, whatever device computes.
+int image_threads(const EngineOptions& options);
 
 // Returns the settings of a stream of files for a model.
 StreamSettings stream_settings(const ModelCard& card, const EngineOptions& options, bool upright);

@@ -41,7 +41,7 @@ EvalRank::EvalRank(const EvalWork& work, const InferenceRank& rank, EvalNotes no
   engine_.beside = {Loader::staging_bytes(loader_), decoder_bytes(work.data),
                     loader_.receives ? 0 : loader_.loader.workers, "--set loader.workers="};
   model_ = std::make_unique<Predictor>(work.model, engine_, std::vector{PredictTask::kLogits});
-  if (!model_->engine().cache_note().empty()) notes_.detail(model_->engine().cache_note());
+  if (!model_->engine().cache_note().empty()) notes_.on_detail(model_->engine().cache_note());
   other_ = second_model();
 }
 
@@ -53,8 +53,7 @@ LoaderSettings EvalRank::loader_settings() const {
   const Mesh& mesh = engine_.distribution.mesh;
   settings.relay = group_relay(rank_.partners());
   settings.receives = receives_images(mesh);
-  if (settings.loader.workers == 0)
-    settings.loader.workers = processor_threads(engine_.threads, engine_.isa) * mesh.size(kSameImages);
+  if (settings.loader.workers == 0) settings.loader.workers = image_threads(engine_) * mesh.size(kSameImages);
   settings.take(share_of(engine_.batch, mesh, 1, "a batch"));
   if (work_.prefetch_by_batch)
     settings.loader.prefetch = batches_to_prefetch(settings.micro_batch, settings.loader.workers);
@@ -79,12 +78,12 @@ std::unique_ptr<Predictor> EvalRank::second_model() const {
 LossKind EvalRank::loss() const {
   const bool alone = work_.model.card().scores == ScoreKind::kSigmoid;
   if (!alone && !work_.data.multi_label()) return LossKind::kSoftmax;
-  notes_.say(alone ? "the model scores each class on its own: the loss is bce_mean"
-                   : "the data gives several labels an image: the loss is bce_mean");
+  notes_.on_note(alone ? "the model scores each class on its own: the loss is bce_mean"
+                       : "the data gives several labels an image: the loss is bce_mean");
   return LossKind::kSigmoidMean;
 }
 
-EvalResult EvalRank::run(const std::function<void(int64_t done)>& progress,
+EvalResult EvalRank::run(const std::function<void(int64_t done)>& on_progress,
                          const std::function<bool()>& stop) {
   const std::unique_ptr<Loader> loader = make_eval_loader(work_.data, loader_);
   const Team team = rank_.team();
@@ -93,7 +92,7 @@ EvalResult EvalRank::run(const std::function<void(int64_t done)>& progress,
                   .progress =
                       [&](int64_t done) {
                         if (!team.alone()) report_skipped();
-                        progress(done);
+                        on_progress(done);
                       },
                   .stop = [&] { return team.any(stop()); },
                   .against = other_ ? forward_of(*other_, other_logits) : Forward()};
@@ -102,10 +101,10 @@ EvalResult EvalRank::run(const std::function<void(int64_t done)>& progress,
       return rows_of_all(team, cut_points(engine_.batch, engine_.distribution.mesh.size(Axis::kData)), mine);
     };
   EvalResult result = evaluate(work_.data, *loader, forward_of(*model_, logits), how);
-  notes_.detail(strf("%s images in %s, of which %s waiting for them; decoding beside it %s of processor time",
-                     format_integer(result.count).c_str(), format_seconds(result.seconds).c_str(),
-                     format_seconds(loader->take_wait_seconds()).c_str(),
-                     format_seconds(loader->work_seconds()).c_str()));
+  notes_.on_detail(strf(
+      "%s images in %s, of which %s waiting for them; decoding beside it %s of processor time",
+      format_integer(result.count).c_str(), format_seconds(result.seconds).c_str(),
+      format_seconds(loader->take_wait_seconds()).c_str(), format_seconds(loader->work_seconds()).c_str()));
   return result;
 }
 
@@ -115,7 +114,7 @@ void EvalRank::report_skipped() {
   BatchRows mine;
   mine.notes = std::exchange(skipped_, {});
   const std::vector<std::string> all = exchange_.all(std::move(mine)).notes;
-  for (const std::string& text : all) notes_.say(text);
+  for (const std::string& text : all) notes_.on_note(text);
   bad_ += static_cast<double>(all.size());
   const double share = loader_.loader.max_bad_fraction;
   if (rank_.team().alone() || bad_ <= std::ceil(share * static_cast<double>(work_.data.size()))) return;

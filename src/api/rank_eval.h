@@ -25,9 +25,9 @@ struct EvalWork {
   std::string device, against = {};  // the type in which a second model runs on the device; empty: none
 };
 
-// What hears of an evaluation's decisions and, in more detail, of its times.
+// Callbacks of an evaluation: called with a line on each of its decisions and, in more detail, on its times.
 struct EvalNotes {
-  std::function<void(const std::string&)> say, detail;
+  std::function<void(const std::string&)> on_note, on_detail;
 };
 
 class EvalRank {
@@ -35,9 +35,9 @@ class EvalRank {
   // The model is ready to run; `work` and `rank` must outlive it.
   EvalRank(const EvalWork& work, const InferenceRank& rank, EvalNotes notes);
 
-  // Every rank gets the result of all images. `progress` hears how many are done, and `stop` says whether
-  // this rank asks for the end.
-  EvalResult run(const std::function<void(int64_t done)>& progress, const std::function<bool()>& stop);
+  // Every rank gets the result of all images. `on_progress` is called with the number done, and `stop` says
+  // whether this rank asks for the end.
+  EvalResult run(const std::function<void(int64_t done)>& on_progress, const std::function<bool()>& stop);
   const ExecutionPlan& plan() const { return model_->engine().plan(); }
 
  private:

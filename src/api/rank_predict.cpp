@@ -8,8 +8,8 @@
 namespace vitrail {
 
 PredictRank::PredictRank(const PredictWork& work, const InferenceRank& rank,
-                         std::function<void(const std::string& line)> detail)
-    : work_(work), rank_(rank), detail_(std::move(detail)), exchange_(rank.partners()) {
+                         std::function<void(const std::string& line)> on_line)
+    : work_(work), rank_(rank), on_line_(std::move(on_line)), exchange_(rank.partners()) {
   EngineOptions engine = rank.on_rank(work.engine);
   StreamSettings images = stream_settings(work.model.card(), engine, work.upright);
   images.threads_option = work.threads_option;
@@ -17,8 +17,8 @@ PredictRank::PredictRank(const PredictWork& work, const InferenceRank& rank,
   // The first images are decoded while the parameters are read.
   engine.when_it_fits = [&] { stream_ = std::make_unique<ImageStream>(work.paths, images); };
   predictor_ = std::make_unique<Predictor>(work.model, engine, std::vector{work.task});
-  if (!predictor_->engine().cache_note().empty()) detail_(predictor_->engine().cache_note());
-  detail_("running on " + device_text(plan()));
+  if (!predictor_->engine().cache_note().empty()) on_line_(predictor_->engine().cache_note());
+  on_line_("running on " + device_text(plan()));
   start_seconds_ = seconds_since(work.start);
 }
 
@@ -28,7 +28,7 @@ PredictTimes PredictRank::run(const PredictHooks& hooks) {
     SignalGuard::check(rank_.team().any(hooks.stop()), done, work_.paths.size());
   return {.images = work_.paths.size(),
           .batch = predictor_->batch(),
-          .threads = plan().device.threads,
+          .threads = image_threads(predictor_->engine().options()),
           .seconds = seconds_since(start),
           .start = start_seconds_,
           .compute = predictor_->compute_seconds(),
@@ -40,11 +40,11 @@ size_t PredictRank::next_batch(const PredictHooks& hooks) {
   const ImageBatch batch = stream_->next();
   BatchRows mine{predictor_->run(work_.task, batch, work_.paths, Remainder::kPadded, rows_), batch.notes};
   const BatchRows all = exchange_.all(std::move(mine));
-  for (const std::string& note : all.notes) detail_(note);
+  for (const std::string& note : all.notes) on_line_(note);
   not_turned_ += all.notes.size();
   if (rank_.team().leads())
-    for (const ImageRow& row : all.rows) hooks.row(row);
-  hooks.batch_done(batch.of_all);
+    for (const ImageRow& row : all.rows) hooks.on_row(row);
+  hooks.on_batch(batch.of_all);
   return batch.of_all;
 }
 

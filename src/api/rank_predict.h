@@ -25,19 +25,19 @@ struct PredictWork {
   Clock::time_point start = Clock::now();  // from here the time until the model is ready counts
 };
 
-// What hears of a prediction while it goes on.
+// Callbacks of a prediction while it goes on.
 struct PredictHooks {
-  std::function<void(const ImageRow& row)> row;  // on the first rank: every image, in the order of the list
-  std::function<void(size_t images)> batch_done;
-  std::function<bool()> stop;  // says whether this rank asks for the end
+  std::function<void(const ImageRow& row)> on_row;  // every image in order, on the first rank
+  std::function<void(size_t images)> on_batch;      // after every batch of all ranks
+  std::function<bool()> stop;                       // says whether this rank asks for the end
 };
 
 class PredictRank {
  public:
-  // The model is ready to run; `work` and `rank` must outlive it. `detail` hears on what it runs, and of
-  // oddities of files.
+  // The model is ready to run; `work` and `rank` must outlive it. `on_line` is called with a line on what
+  // it runs on, and on every oddity of a file.
   PredictRank(const PredictWork& work, const InferenceRank& rank,
-              std::function<void(const std::string& line)> detail);
+              std::function<void(const std::string& line)> on_line);
 
   // Throws Error(kStopped) when a rank asked for the end and images are left.
   PredictTimes run(const PredictHooks& hooks);
@@ -50,7 +50,7 @@ class PredictRank {
 
   const PredictWork& work_;
   const InferenceRank& rank_;
-  std::function<void(const std::string& line)> detail_;
+  std::function<void(const std::string& line)> on_line_;
   RowExchange exchange_;
   std::unique_ptr<Predictor> predictor_;
   std::unique_ptr<ImageStream> stream_;

@@ -7,9 +7,11 @@
 #include "base/json.h"
 #include "base/plugin_library.h"
 #include "base/text.h"
+#include "base/thread_pool.h"
 #include "base/values.h"
 #include "io/find_model.h"
 #include "plan/devices.h"
+#include "plan/largest_batch.h"
 #include "train/config_io.h"
 #include "train/device_transport.h"
 #include "vitrail/version.h"
@@ -23,7 +25,7 @@ void require_between(const char* name, int64_t value, int64_t least, int64_t mos
              static_cast<long long>(value), static_cast<long long>(least), static_cast<long long>(most));
 }
 
-constexpr int64_t kMaxThreads = 4096, kMaxRanks = 256, kMaxBatch = 65536, kMaxSide = 65536;
+constexpr int64_t kMaxRanks = 256, kMaxSide = 65536;
 
 }  // namespace
 
@@ -35,7 +37,7 @@ EngineOptions engine_options(const ModelOptions& options) {
         strf("dtype expects one of %s, not %s", join(types, ", ").c_str(), quoted(options.dtype).c_str()),
         did_you_mean(options.dtype, types, "dtype ", "dtype f32"));
   require_threads(options.threads);
-  require_between("batch", options.batch, 1, kMaxBatch);
+  require_between("batch", options.batch, 1, kLargestBatch);
   const DeviceName device = parse_device_name(options.device, "device");
   EngineOptions engine;
   engine.backend = device.entry->name;

@@ -6,6 +6,7 @@
 
 #include "api/option_words.h"
 #include "api/settings.h"
+#include "base/file.h"
 #include "base/text.h"
 #include "plan/devices.h"
 #include "train/device_transport.h"
@@ -83,6 +84,7 @@ TrainResult run(const std::string& config, const TrainOptions& options, const Tr
   const auto started = std::chrono::steady_clock::now();
   VT_REQUIRE(!options.folder.empty(), ErrorKind::kUsage,
              "expected a folder for the run, found an empty name: options.folder says where it is kept");
+  require_path(options.folder);
   require_threads(options.threads);
   require_ranks(options.ranks);
   std::error_code gone;
@@ -92,7 +94,7 @@ TrainResult run(const std::string& config, const TrainOptions& options, const Tr
   std::vector<std::string> notes;
   const TrainConfig given = training_config(config, &notes), whole = resolved(given, options.ranks);
   LocalRanks ranks = local_ranks(options, whole);
-  ranks.note = callbacks.on_note;
+  ranks.on_note = callbacks.on_note;
   if (callbacks.on_note)
     for (const std::string& note : notes) callbacks.on_note(note);
   const TrainHooks hooks = hooks_for(callbacks, std::move(stop));
@@ -108,11 +110,13 @@ TrainResult run(const std::string& config, const TrainOptions& options, const Tr
 TrainResult train(const std::string& config, const TrainOptions& options, const TrainCallbacks& callbacks,
                   std::stop_token stop) {
   CallerThrow caller;
-  const TrainCallbacks kept = kept_by(caller, callbacks);
-  TrainOptions own = options;
-  own.variables = vitrail::kept_by(caller, options.variables);
-  return in_words_of_options(
-      "TrainOptions", [&] { return run(config, own, kept, std::move(stop)); }, caller);
+  const auto call = [&] {
+    const TrainCallbacks kept = kept_by(caller, callbacks);
+    TrainOptions own = options;
+    own.variables = vitrail::kept_by(caller, options.variables);
+    return run(config, own, kept, std::move(stop));
+  };
+  return in_words_of_options("TrainOptions", call, caller);
 }
 
 }  // namespace vitrail

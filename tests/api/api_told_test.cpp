@@ -80,6 +80,8 @@ TEST(MapsTold, RequestsNameTheirBlock) {
   EXPECT_EQ(attention_request("mean", 11, config, "--layer").layer, 11);
   EXPECT_EQ(error_of([&] { attention_request("mean", 12, config, "--layer"); }).message(),
             "--layer is 12, but the model has blocks 0 to 11");
+  EXPECT_EQ(error_of([&] { attention_request("rollout", -2, config, "layer"); }).message(),
+            "layer is -2: expected a block from 0 to 11, or -1: the last");
   EXPECT_EQ(error_of([&] { attention_request("means", 0, config, ""); }).message(),
             "expected the maps heads, mean, rollout or all, found \"means\"");
 }

@@ -4,13 +4,17 @@
 #include <gtest/gtest.h>
 #include <vitrail/vitrail.h>
 
+#include <pthread.h>
 #include <sys/resource.h>
 #include <unistd.h>
 
+#include <cerrno>
 #include <filesystem>
 #include <fstream>
 #include <iostream>
 #include <new>
+#include <stdexcept>
+#include <system_error>
 
 #include "error_of.h"
 #include "io/find_model.h"
@@ -46,6 +50,12 @@ TEST(OptionWords, CommandsKeepTheirs) {
   EXPECT_EQ(in_words(command), command);
   EXPECT_EQ(in_words("vitrail doctor shows it; --device cpu"),
             "vitrail doctor shows it; ModelOptions::device cpu");
+}
+
+TEST(OptionWords, WhatStandsWithinAPathIsNone) {
+  const std::string path = "there is no image \"/data/--threads/a--out.png\"";
+  EXPECT_EQ(in_words(path), path);
+  EXPECT_EQ(in_words("one\n--threads 2"), "one\nModelOptions::threads 2");
 }
 
 TEST(OptionWords, KindMessageAndPlacesStay) {
@@ -106,6 +116,36 @@ TEST(ApiErrors, LackOfMemoryHasItsKind) {
   EXPECT_EQ(error_of([&] { in_words_of_options("TrainOptions", starved); }).kind(), ErrorKind::kMemory);
 }
 
+// Exceptions of libraries leave as errors of their kind.
+TEST(ApiErrors, WhateverIsThrownBelowACall) {
+  const auto thrown = [](const auto& exception) {
+    return error_of([&] { with_api_errors([&]() -> int { throw exception; }); });
+  };
+  const auto refused = [&](int code) {
+    return thrown(fs::filesystem_error("cannot", "/there", std::error_code(code, std::system_category())));
+  };
+  const std::pair<int, ErrorKind> codes[] = {{ENOSPC, ErrorKind::kWrite},  {EDQUOT, ErrorKind::kWrite},
+                                             {EACCES, ErrorKind::kWrite},  {EPERM, ErrorKind::kWrite},
+                                             {EROFS, ErrorKind::kWrite},   {ENOMEM, ErrorKind::kMemory},
+                                             {EAGAIN, ErrorKind::kDevice}, {ELOOP, ErrorKind::kInternal}};
+  for (const auto& [code, kind] : codes) {
+    EXPECT_EQ(refused(code).kind(), kind) << code;
+    EXPECT_FALSE(refused(code).hint().empty()) << code;
+  }
+  EXPECT_NE(refused(ENOSPC).message().find("/there"), std::string::npos) << refused(ENOSPC).message();
+  const Error length = thrown(std::length_error("vector::reserve"));
+  EXPECT_EQ(length.kind(), ErrorKind::kInternal);
+  EXPECT_EQ(length.message(), "vector::reserve");
+  EXPECT_EQ(thrown(Error(ErrorKind::kData, "ours")).kind(), ErrorKind::kData);
+}
+
+TEST(ApiErrors, WhatTheSystemRefusesACallbackIsTheCallers) {
+  CallerThrow caller;
+  const std::function<void()> callback = [] { throw fs::filesystem_error("mine", std::error_code()); };
+  const auto call = [&] { with_api_errors([&] { kept_by(caller, callback)(); }, caller); };
+  EXPECT_THROW(call(), fs::filesystem_error);
+}
+
 TEST(ApiErrors, LackOfMemoryOfACallbackIsTheCallers) {
   const TempFolder root;
   TrainCallbacks callbacks;
@@ -128,17 +168,43 @@ bool has_room_of_its_own() {
 #endif
 }
 
+// Leaves this process, which must be one of its own, 32 MiB.
+void leave_little_memory() {
+  size_t pages = 0;
+  std::ifstream("/proc/self/statm") >> pages;
+  const rlim_t most = pages * 4096 + (32 << 20);
+  const rlimit limit{most, most};
+  ::setrlimit(RLIMIT_AS, &limit);
+}
+
+// Threads that prepare images want stacks of 64 MiB where 32 are left, in a process of its own.
+TEST(ApiErrors, ThreadsOfACallNameTheOption) {
+  if (!has_room_of_its_own()) GTEST_SKIP();
+  const std::vector<uint8_t> pixels(size_t{8} * 8 * 3, 7);
+  const auto starve = [&] {
+    const Model model =
+        Model::load(VT_SOURCE_DIR "/tests/golden/models/timm_hub", {.threads = 2, .batch = 2});
+    pthread_attr_t wide;
+    ::pthread_attr_init(&wide);
+    ::pthread_attr_setstacksize(&wide, size_t{64} << 20);
+    ::pthread_setattr_default_np(&wide);
+    leave_little_memory();
+    const std::vector<ImageView> two(2, ImageView::pixels(pixels, 8, 8));
+    const Error found = error_of([&] { (void)model.classify(two); });
+    std::cerr << found.what();
+    ::_exit(static_cast<int>(found.kind()));
+  };
+  EXPECT_EXIT(starve(), testing::ExitedWithCode(static_cast<int>(ErrorKind::kDevice)),
+              "try: fewer threads .ModelOptions::threads.");
+}
+
 // An image of 147 MB where 32 MiB are left, in a process of its own.
 TEST(ApiErrors, AnImageThatFindsNoMemory) {
   if (!has_room_of_its_own()) GTEST_SKIP();
   const std::vector<uint8_t> pixels(size_t{7000} * 7000 * 3, 7);
   const auto starve = [&] {
     const Model model = Model::load(VT_SOURCE_DIR "/tests/golden/models/timm_hub", {.threads = 1});
-    size_t pages = 0;
-    std::ifstream("/proc/self/statm") >> pages;
-    const rlim_t most = pages * 4096 + (32 << 20);
-    const rlimit limit{most, most};
-    ::setrlimit(RLIMIT_AS, &limit);
+    leave_little_memory();
     const Error found = error_of([&] { (void)model.preprocess(ImageView::pixels(pixels, 7000, 7000)); });
     std::cerr << found.what();
     ::_exit(static_cast<int>(found.kind()));
@@ -153,6 +219,26 @@ TEST(OptionWords, OfNotesToo) {
   for (const std::string& note : plan.notes) EXPECT_EQ(note.find("--"), std::string::npos) << note;
   EXPECT_NE(plan.notes.front().find("model.classes gives another number"), std::string::npos)
       << plan.notes.front();
+}
+
+// A list of images, which a command would be advised to take by @FILE.
+TEST(OptionWords, OfFilesThatAreLists) {
+  const TempFolder root;
+  const std::vector<std::string> lists = {root.file("list.txt", "a.png\nb.png\n")};
+  const Model model = Model::load(VT_SOURCE_DIR "/tests/golden/models/timm_hub");
+  std::vector<Error> found = {error_of([&] { (void)model.classify(lists[0]); })};
+  const auto kept = [&](const auto& result) {
+    if (result.error) found.push_back(*result.error);
+    return true;
+  };
+  model.classify_files(lists, kept);
+  model.attention_files(lists, kept);
+  EXPECT_EQ(found.size(), 3u);
+  for (const Error& error : found) {
+    EXPECT_EQ(error.kind(), ErrorKind::kData) << error.what();
+    EXPECT_NE(error.message().find("found a text file"), std::string::npos) << error.what();
+    EXPECT_EQ(error.hint().find('@'), std::string::npos) << error.hint();
+  }
 }
 
 // What train() and Model::load() refuse, with what a program can do about it.

@@ -25,6 +25,18 @@ TEST(Predictor, MoreImagesThanABatchTakesComeInTurns) {
   }
 }
 
+// Seconds only grow, whichever batch took longer.
+TEST(Predictor, TheSecondsOfEveryBatchAreCounted) {
+  const auto model = open_model(kModel);
+  const std::vector<float> image = golden::images(model->card().config, 1);
+  Predictor predictor(*model, {.batch = 1}, {PredictTask::kLogits});
+  for (int batch = 0; batch < 50; ++batch) {
+    const double before = predictor.compute_seconds();
+    predictor.run(PredictTask::kLogits, image, 1);
+    ASSERT_GT(predictor.compute_seconds(), before) << batch;
+  }
+}
+
 // A batch of which nothing could be read is not computed; of one image that was, all rows are.
 TEST(Predictor, WhatCouldNotBeReadIsNotComputed) {
   const auto model = open_model(kModel);

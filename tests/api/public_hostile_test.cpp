@@ -70,7 +70,6 @@ TEST(PublicHostile, ViewsThatLie) {
   expect_error(ErrorKind::kData, "expected a JPEG", [&] { model.logits(ImageView::encoded(bytes)); });
   expect_error(ErrorKind::kData, "there is no image \"/no/such.png\"",
                [&] { model.classify("/no/such.png"); });
-  expect_error(ErrorKind::kData, "there is no image", [&] { model.embed(std::string("/no\0such", 8)); });
   expect_error(ErrorKind::kUsage, "expected the path of an image, found none", [&] { model.classify(""); });
   expect_error(ErrorKind::kUsage, "expected the path of an image, found none",
                [&] { model.attention(static_cast<const char*>(nullptr)); });
@@ -122,7 +121,49 @@ TEST(PublicHostile, EmptyListsAndWordsThatAreNone) {
     model.attention_files(std::vector{kImage}, [](const auto&) { return true; },
                           {.method = "mean", .layer = 99});
   });
+  for (const int64_t layer : {int64_t{-2}, INT64_MIN}) {
+    const vitrail::AttentionOptions options{.method = "mean", .layer = layer};
+    const std::string words = "layer is " + std::to_string(layer) + ": expected a block from 0 to ";
+    expect_error(ErrorKind::kUsage, words, [&] { model.attention(image, options); });
+    expect_error(ErrorKind::kUsage, words, [&] {
+      model.attention_files(
+          std::vector{kImage}, [](const auto&) { return true; }, options);
+    });
+  }
 }
+
+// For the system a NUL ends a path: "coffee.png\0x" would be read as coffee.png.
+TEST(PublicHostile, PathsWithANul) {
+  const std::string tail("\0x", 2), image = kImage + tail, words = "a NUL ends a path";
+  const Model model = Model::load(kModel);
+  const std::vector<ImageView> views = {ImageView::file(kImage), ImageView::file(image)};
+  expect_error(ErrorKind::kUsage, words, [&] { model.classify(image); });
+  expect_error(ErrorKind::kUsage, words, [&] { model.preprocess(std::string("/no") + tail); });
+  expect_error(ErrorKind::kUsage, "image 1: expected a path, found ", [&] { model.embed(views); });
+  const std::vector<std::string> paths = {kImage, image};
+  int results = 0;
+  const auto counted = [&](const auto&) { return ++results > 0; };
+  expect_error(ErrorKind::kUsage, "image 1: expected a path, found ",
+               [&] { model.classify_files(paths, counted); });
+  expect_error(ErrorKind::kUsage, words, [&] { model.logits_files(paths, counted); });
+  expect_error(ErrorKind::kUsage, words, [&] { model.embed_files(paths, counted); });
+  expect_error(ErrorKind::kUsage, words, [&] { model.attention_files(paths, counted); });
+  EXPECT_EQ(results, 0) << "before any file is read";
+  expect_error(ErrorKind::kUsage, words, [&] { Model::load(kModel + tail); });
+  expect_error(ErrorKind::kUsage, words, [&] { vitrail::plan_inference(kModel + tail); });
+  const vitrail::TempFolder folder;
+  const std::string run = (folder.path() / "run").string();
+  expect_error(ErrorKind::kUsage, words, [&] { vitrail::train("{}", {.folder = run + tail}); });
+  EXPECT_FALSE(std::filesystem::exists(run));
+}
+
+template <typename Rows>
+constexpr bool kGivesRows = requires(Rows&& rows) {
+  std::forward<Rows>(rows)[0];
+};
+static_assert(kGivesRows<vitrail::RowsOfFloats&> && kGivesRows<const vitrail::RowsOfFloats&>);
+static_assert(!kGivesRows<vitrail::RowsOfFloats> && !kGivesRows<const vitrail::RowsOfFloats>,
+              "model.embed(images)[0] would refer to memory that is gone");
 
 TEST(PublicHostile, AModelWithoutClassesHasFeaturesAlone) {
   const vitrail::TempFolder folder;

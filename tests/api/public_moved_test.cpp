@@ -80,6 +80,7 @@ TEST(PublicModelThreads, AModelIsMovedWhileOthersUseIt) {
   std::atomic<int> right = 0, refused = 0, wrong = 0;
   std::atomic<bool> done = false;
   std::vector<std::thread> users;
+  users.reserve(4);
   for (int t = 0; t < 4; ++t)
     users.emplace_back([&] {
       while (!done) {

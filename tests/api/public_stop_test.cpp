@@ -21,10 +21,11 @@ constexpr const char* kStopConfig = R"({
 class PublicStop : public testing::Test {
  protected:
   std::string place(const std::string& name) const { return (folder_.path() / name).string(); }
-  // Trains until `callbacks` stop the run, then to its end; returns the step of the stop.
-  int64_t stopped_at(const std::string& name, const TrainCallbacks& callbacks) {
-    const TrainResult first =
-        train(kStopConfig, {.folder = place(name), .threads = 1}, callbacks, stop_.get_token());
+  // Trains until `callbacks` or `options` stop the run, then to its end; returns the step of the stop.
+  int64_t stopped_at(const std::string& name, const TrainCallbacks& callbacks, TrainOptions options = {}) {
+    options.folder = place(name);
+    options.threads = 1;
+    const TrainResult first = train(kStopConfig, options, callbacks, stop_.get_token());
     EXPECT_FALSE(first.finished) << name;
     EXPECT_EQ(first.reason, "stopped on request") << name;
     const TrainResult rest =
@@ -51,6 +52,31 @@ TEST_F(PublicStop, InsideEveryCallback) {
   callbacks = {}, stop_ = {};
   callbacks.on_note = [&](const std::string&) { stop_.request_stop(); };
   EXPECT_LE(stopped_at("note", callbacks), 1);
+}
+
+// The first event of this run is that it goes on.
+TEST_F(PublicStop, InsideAnEvent) {
+  TrainCallbacks callbacks;
+  callbacks.on_step = [&](const StepReport& report) { report.step == 2 && stop_.request_stop(); };
+  train(kStopConfig, {.folder = place("event"), .threads = 1}, callbacks, stop_.get_token());
+  callbacks = {}, stop_ = {};
+  std::vector<std::string> events;
+  callbacks.on_event = [&](const TrainEvent& event) {
+    events.push_back(event.what);
+    if (event.what == "resume") stop_.request_stop();
+  };
+  const int64_t step = stopped_at("event", callbacks, {.resume = Resume::kNewest});
+  EXPECT_TRUE(step == 2 || step == 3) << step;
+  EXPECT_EQ(events, (std::vector<std::string>{"resume", "stopped"}));
+}
+
+TEST_F(PublicStop, WhileAVariableIsLookedUp) {
+  TrainOptions options;
+  options.variables = [&](const char*) -> const char* {
+    stop_.request_stop();
+    return nullptr;
+  };
+  EXPECT_LE(stopped_at("variables", {}, options), 1);
 }
 
 TEST_F(PublicStop, BeforeTheRunAndFromAnotherThread) {
