@@ -26,7 +26,7 @@ class TinyViT : public TensorSource {
     config.classes = 5;
     const WrittenForm form = written_form(dialect, config);
     for (const ParamSpec& spec : vit_params(config))
-      for (const auto& [name, row] : rows_for(form, spec.name))
+      for (const auto& [name, row] : rows_for(form, spec))
         tensors_.push_back({.name = name, .shape = stored_shape(row->layout, spec.shape)});
   }
   void read(size_t, std::span<std::byte>) const override { std::abort(); }

@@ -1,11 +1,13 @@
 #!/usr/bin/env python3
 """Tries every fault of a build by tools/mutate: needs Python alone, so a packed folder can be taken to a faster host.
   mutate_run.py run FOLDER [--jobs N] [--results FILE] [--only PATTERN...] [--nearest N] [--minutes N] [--again]
+                           [--near FILE] [--shards N]
   mutate_run.py table FOLDER [--results FILE]
 FOLDER holds faults.json, the test programs under bin/ and the files they read; or pack.tar.xz with all that, which is
 unpacked beside it. First every program runs without a fault: tests that fail then are told and left out. A fault is
 caught when a test fails, the program dies or hangs. Results are appended to FILE, a line each; what stands there is
-not tried again, but for survivors with --again."""
+not tried again, but for survivors with --again. --near names a JSON of {pattern of a source: filter}, tests to
+try instead of the layer's (--again without it then tries survivors with all); --shards runs a program as so many processes."""
 import argparse
 import fnmatch
 import json
@@ -28,8 +30,8 @@ PATIENCE, LEAST_SECONDS = 5, 60  # times a program's own duration, and no less t
 class Trials:
     """The programs of a folder, run with a fault or without."""
 
-    def __init__(self, folder):
-        self.folder = Path(folder)
+    def __init__(self, folder, shards=1, near=None):
+        self.folder, self.shards, self.near = Path(folder), shards, near or {}
         facts = json.loads((self.folder / "faults.json").read_text())
         self.layers, self.faults = facts["layers"], facts["faults"]
         self.durations, self.broken = {}, {}
@@ -40,12 +42,23 @@ class Trials:
         for layer in self.layers.values():
             layer["programs"] = [program for program in layer["programs"] if program not in missing]
 
-    def run(self, program, test_filter, fault=0, seconds=None, reached=None, fail_fast=True):
-        """(what failed or None, all that failed, seconds) of one program."""
+    def run(self, *args, **options):
+        """(what failed or None, all that failed, seconds) of one program, whose shards run at once."""
+        if self.shards == 1:
+            return self.run_shard(0, *args, **options)
+        start = time.monotonic()
+        with ThreadPoolExecutor(self.shards) as pool:
+            done = list(pool.map(lambda shard: self.run_shard(shard, *args, **options), range(self.shards)))
+        return (next((by for by, _, _ in done if by), None), [name for _, failed, _ in done for name in failed],
+                time.monotonic() - start)
+
+    def run_shard(self, shard, program, test_filter, fault=0, seconds=None, reached=None, fail_fast=True):
+        """What `run` returns, of every so many of the program's tests."""
         programs = self.folder / "bin"  # and the libraries that came with them
         libraries = ":".join(filter(None, [os.environ.get("LD_LIBRARY_PATH"), str(programs)]))
         environment = {**os.environ, "VT_FAULT": str(fault), "VT_FAULT_REACHED": str(reached or ""),
-                       "LD_LIBRARY_PATH": libraries}
+                       "LD_LIBRARY_PATH": libraries, "GTEST_TOTAL_SHARDS": str(self.shards),
+                       "GTEST_SHARD_INDEX": str(shard)}
         command = [str(programs / program), f"--gtest_filter={test_filter}"]
         if fail_fast:
             command.append("--gtest_fail_fast")
@@ -66,20 +79,24 @@ class Trials:
             return f"{begun[-1] if begun else 'it'} {ended}", failed, time.monotonic() - start
         return failed[0] if failed else None, failed, time.monotonic() - start
 
-    def filter_of(self, layer, program):
-        """The layer's filter without tests that fail by themselves."""
-        wanted = self.layers[layer]["filter"]
+    def filter_of(self, fault):
+        """The first of --near that fits the fault's source, or else its layer's."""
+        return next((tests for pattern, tests in self.near.items() if fnmatch.fnmatch(fault["file"], pattern)),
+                    self.layers[fault["layer"]]["filter"])
+
+    def without_broken(self, wanted, program):
+        """A filter without tests that fail by themselves."""
         without = self.broken.get((program, wanted))
         return wanted + (":" if "-" in wanted else "-") + ":".join(without) if without else wanted
 
     def try_fault(self, fault, record):
-        layer = self.layers[fault["layer"]]
+        layer, wanted = self.layers[fault["layer"]], self.filter_of(fault)
         start = time.monotonic()
         with tempfile.TemporaryDirectory() as scratch:
             mark = Path(scratch, "reached")
-            for program in sorted(layer["programs"], key=lambda one: self.durations[one, layer["filter"]]):
-                test_filter = self.filter_of(fault["layer"], program)
-                limit = max(LEAST_SECONDS, PATIENCE * self.durations[program, layer["filter"]])
+            for program in sorted(layer["programs"], key=lambda one: self.durations[one, wanted]):
+                test_filter = self.without_broken(wanted, program)
+                limit = max(LEAST_SECONDS, PATIENCE * self.durations[program, wanted])
                 by, failed, _ = self.run(program, test_filter, fault["number"], limit, mark)
                 # A test that also fails without the fault shows nothing.
                 if by and (not failed or not self.run(program, failed[0], 0, limit)[0]):
@@ -149,7 +166,7 @@ def unpacked(folder):
 
 
 def run(args):
-    trials = Trials(unpacked(args.folder))
+    trials = Trials(unpacked(args.folder), args.shards, json.loads(Path(args.near).read_text()) if args.near else {})
     for layer in trials.layers.values():
         layer["programs"] = layer["programs"][:args.nearest]
     path = Path(args.results).resolve()
@@ -159,8 +176,8 @@ def run(args):
                      for only in args.only or ["*"])]
     settled = {name for name, row in faults.items() if row["result"] == "caught" or not args.again}
     left = [fault for fault in chosen if fault["name"] not in settled]
-    needed = sorted({(program, layer["filter"]) for fault in left
-                     for layer in [trials.layers[fault["layer"]]] for program in layer["programs"]})
+    needed = sorted({(program, trials.filter_of(fault)) for fault in left
+                     for program in trials.layers[fault["layer"]]["programs"]})
     run_baseline(trials, needed, baseline, path, args.jobs)
     record, end = Recorder(path, len(left)), time.monotonic() + 60 * args.minutes
     with ThreadPoolExecutor(args.jobs) as pool:
@@ -209,6 +226,8 @@ def main():
     runs.add_argument("--nearest", type=int, help="only so many of a layer's programs, the nearest")
     runs.add_argument("--minutes", type=float, default=float("inf"), help="begin no trial later than that")
     runs.add_argument("--again", action="store_true", help="try survivors once more")
+    runs.add_argument("--near", help="filters by source, a JSON")
+    runs.add_argument("--shards", type=int, default=1, help="processes of a program at once")
     table = commands.add_parser("table", help="what came of it")
     table.add_argument("folder")
     table.add_argument("--results", default="mutate.jsonl")

@@ -34,6 +34,7 @@ Layer::Layer()
 MatrixXd Layer::self_attention(const MatrixXd& x) const {
   MatrixXd joined(x.rows(), kHeads * kWidth);
   std::vector<std::thread> threads;
+  threads.reserve(kHeads);
   for (int head = 0; head < kHeads; ++head)
     threads.emplace_back(
         [&, head] { joined.middleCols(head * kWidth, kWidth) = heads[static_cast<size_t>(head)].attend(x); });

@@ -29,6 +29,12 @@ struct GemmNode {
 
 GemmNode parse_gemm(const Op& op);
 
+// Returns which gelu an op means, as a backend names them for its kernels.
+template <typename Activation>
+constexpr Activation activation_of(bool tanh_form) {
+  return tanh_form ? Activation::kGeluTanh : Activation::kGeluErf;
+}
+
 // A weight as a matrix [n, k]: in a patch embedding every dim but the first is contracted, in a linear the
 // dims it shares with x.
 MatmulExtents gemm_extents(const GemmNode& p, const Shape& x, const Shape& w);

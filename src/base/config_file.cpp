@@ -1,5 +1,8 @@
 #include "base/config_file.h"
 
+#include <set>
+#include <string_view>
+
 #include "base/error.h"
 #include "base/file.h"
 #include "base/json.h"
@@ -30,6 +33,15 @@ Setting setting_of(const std::string& key, const Json& value, const std::string&
     for (const Json& element : value) setting.values.push_back(scalar_text(element, key));
   return setting;
 }
+// JSON refuses a key twice in one object; "a.b" may also stand beside "a": {"b": ...}.
+void require_distinct(const std::vector<Setting>& settings, const std::string& place) {
+  std::set<std::string_view> seen;
+  for (const Setting& setting : settings)
+    if (!seen.insert(setting.key).second)
+      throw Error(ErrorKind::kConfig,
+                  strf("%s: the key %s stands twice", place.c_str(), quoted(setting.key).c_str()),
+                  "leave one of them out");
+}
 }  // namespace
 
 std::vector<Setting> parse_config(std::string_view text, const std::string& place) {
@@ -54,6 +66,7 @@ std::vector<Setting> parse_config(std::string_view text, const std::string& plac
         settings.push_back(with_context(place, [&] { return setting_of(key, *member, place); }));
     }
   }
+  require_distinct(settings, place);
   return settings;
 }
 

@@ -15,6 +15,7 @@
 
 #include "base/bytes.h"
 #include "base/error.h"
+#include "base/text.h"
 #include "base/write_error.h"
 
 namespace vitrail {
@@ -44,6 +45,7 @@ auto uninterrupted(Call&& call) {
 }
 
 int open_for_reading(const std::string& path, int flags) {
+  require_path(path, ErrorKind::kData);
   const int fd = uninterrupted([&] { return ::open(path.c_str(), O_RDONLY | O_CLOEXEC | flags); });
   if (fd < 0) cannot_read(path, errno);
   return fd;
@@ -87,9 +89,11 @@ std::string read_all(int fd, const std::string& name, size_t max_bytes) {
 }
 
 // Resolves `path` when it is a symbolic link, through links to links. Links that the kernel provides for
-// descriptors (/dev/stdout) are kept: their target need not be a path.
+// descriptors (/dev/stdout) are kept: their target need not be a path. Throws Error(kWrite) where a NUL would
+// end it.
 std::string without_links(std::string path) {
   constexpr int kMostLinks = 40;  // the kernel's own limit
+  require_path(path, ErrorKind::kWrite);
   std::error_code failed;
   for (int i = 0; i < kMostLinks && std::filesystem::is_symlink(path, failed); ++i) {
     const std::filesystem::path link(path),
@@ -142,6 +146,11 @@ struct Descriptor {
 };
 
 }  // namespace
+
+void require_path(const std::string& path, ErrorKind kind) {
+  VT_REQUIRE(path.find('\0') == std::string::npos, kind, "expected a path, found %s: a NUL ends a path",
+             quoted(path).c_str());
+}
 
 std::string read_file(const std::string& path, size_t max_bytes) {
   // Without O_NONBLOCK, opening a pipe nobody writes to would wait for ever.

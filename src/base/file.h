@@ -10,7 +10,12 @@
 #include <string_view>
 #include <vector>
 
+#include "vitrail/error.h"
+
 namespace vitrail {
+
+// Throws `kind` for a path with a NUL in it: the system would take what stands before it for the whole.
+void require_path(const std::string& path, ErrorKind kind = ErrorKind::kUsage);
 
 // Returns the whole file as text; more than `max_bytes` is an error. A pipe that the shell opened for us is
 // read to its end; a device, or a pipe that has a name, is refused, because a writer may never come.

@@ -60,12 +60,16 @@ bool spin_until(const Ready& ready) {
 ThreadPool::ThreadPool(int threads) {
   VT_REQUIRE(threads >= 1, ErrorKind::kConfig, "a thread pool needs at least 1 thread, not %d", threads);
   try {
+    workers_.reserve(static_cast<size_t>(threads - 1));
     for (int worker = 1; worker < threads; ++worker)
       workers_.emplace_back([this, worker] { worker_loop(worker); });
   } catch (const std::system_error& error) {
     const auto started = static_cast<size_t>(this->threads());
     stop();
     throw thread_error(error, started, static_cast<size_t>(threads), "threads", "fewer threads (--threads)");
+  } catch (...) {  // no memory for one more
+    stop();
+    throw;
   }
 }
 

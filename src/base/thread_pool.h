@@ -21,6 +21,9 @@ namespace vitrail {
 Error thread_error(const std::system_error& refused, size_t started, size_t wanted, const char* what,
                    const std::string& fewer);
 
+// No command and no caller of the API may ask for more.
+inline constexpr int kMaxThreads = 4096;
+
 class ThreadPool {
  public:
   // The thread that calls run() is one of `threads` (at least 1).

@@ -7,6 +7,7 @@
 #include <cstdint>
 #include <cstring>
 
+#include "base/checked.h"
 #include "base/error.h"
 
 namespace vitrail {
@@ -145,7 +146,7 @@ void sum_ranges(DType dtype, std::span<const void* const> ins, std::span<void* c
 }
 
 size_t cut_of(size_t count, int r, int size, DType dtype) {
-  const size_t line = 64 / size_of(dtype), lines = (count + line - 1) / line;
+  const size_t line = 64 / size_of(dtype), lines = ceil_div(count, line);
   return std::min(count, lines * static_cast<size_t>(r) / static_cast<size_t>(size) * line);
 }
 

@@ -19,4 +19,11 @@ void Op::grad(GradRecorder&) const {
   throw Error(ErrorKind::kInternal, strf("%s has no gradient", std::string(kind()).c_str()));
 }
 
+std::span<const int> first_inputs(int count) {
+  static constexpr int kInputs[] = {0, 1, 2, 3, 4, 5, 6, 7};
+  VT_CHECK(count >= 0 && static_cast<size_t>(count) <= std::size(kInputs), "no op writes its first %d inputs",
+           count);
+  return std::span(kInputs).first(static_cast<size_t>(count));
+}
+
 }  // namespace vitrail

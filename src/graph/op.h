@@ -56,8 +56,9 @@ class Op {
   virtual std::string attributes() const { return {}; }  // "eps=1e-06", for the printer
   // The index of the input whose storage output 0 may reuse when nothing reads it later; -1: none.
   virtual int in_place_input() const { return -1; }
-  // The inputs the op writes: persistent values that it updates. A node with any is never dropped.
-  virtual std::vector<int> updates() const { return {}; }
+  // The inputs the op writes: persistent values that it updates. A node with any is never dropped. The list
+  // lives as long as the op.
+  virtual std::span<const int> updates() const { return {}; }
   // Returns whether a node must stay although it changes nothing and nothing reads it.
   virtual bool keeps() const { return false; }
 
@@ -74,6 +75,9 @@ class Op {
 };
 
 using OpPtr = std::shared_ptr<const Op>;
+
+// Returns 0..count-1, at most eight of them, for ops that write their first inputs.
+std::span<const int> first_inputs(int count);
 
 // Returns whether an op is of one of these classes: is<LinearOp, PatchEmbedOp>(*node.op).
 template <typename... Ops>

@@ -22,7 +22,7 @@ constexpr uint64_t kPage = 4096;
 constexpr size_t kPiece = 1 << 20;  // read and checked while it is in the CPU's cache
 
 size_t piece_count(size_t bytes) {
-  return (bytes + kPiece - 1) / kPiece;
+  return ceil_div(bytes, kPiece);
 }
 
 template <typename Bytes>

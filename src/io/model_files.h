@@ -40,6 +40,8 @@ struct ModelCard {
   Dialect dialect = Dialect::kTimm;
   // The interpolation that timm would use if the crop were square; nothing where that is unknown.
   std::optional<Interpolation> square_interpolation;
+  // Images that patches do not cover are padded to whole patches; else the remaining pixels are ignored.
+  bool pads_images = false;
   std::string path;  // as the user gave it
   // The origin of each decision, one line each ("norm_eps 1e-12: config.json layer_norm_eps").
   std::vector<std::string> notes;

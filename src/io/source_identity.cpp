@@ -4,12 +4,14 @@
 
 #include <algorithm>
 #include <filesystem>
+#include <optional>
 #include <vector>
 
 #include "base/crc32c.h"
 #include "base/error.h"
 #include "base/file.h"
 #include "io/adapters.h"
+#include "io/sealed_folder.h"
 
 namespace vitrail {
 
@@ -43,6 +45,16 @@ uint32_t sampled_checksum(const ByteSource& file) {
   return checksum;
 }
 
+// Returns the manifest's checksum of a file, which reading the file compares it with.
+std::optional<uint32_t> known_checksum(const fs::path& path, uint64_t bytes) {
+  const fs::path folder = path.parent_path();
+  const std::optional<Manifest> manifest = folder_manifest(folder.empty() ? "." : folder.string());
+  if (!manifest) return std::nullopt;
+  for (const FileRecord& record : manifest->files)
+    if (record.name == path.filename().string() && record.bytes == bytes) return record.crc;
+  return std::nullopt;
+}
+
 int64_t changed_ns(const std::string& path) {
   struct stat status {};
   VT_REQUIRE(::stat(path.c_str(), &status) == 0, ErrorKind::kData, "cannot look at %s", path.c_str());
@@ -58,6 +70,17 @@ std::string source_identity(const TensorSource& source) {
     text += strf("%s %llu bytes, changed %lld, %08x\n", path.filename().string().c_str(),
                  static_cast<unsigned long long>(file.size()),
                  static_cast<long long>(changed_ns(path.string())), sampled_checksum(file));
+  }
+  return text;
+}
+
+std::string content_identity(const TensorSource& source) {
+  std::string text;
+  for (const fs::path& path : files_of(source)) {
+    const RandomAccessFile file(path.string());
+    const std::optional<uint32_t> known = known_checksum(path, file.size());
+    text += strf("%llu bytes, %08x\n", static_cast<unsigned long long>(file.size()),
+                 known ? *known : record_of(file, path.filename().string()).crc);
   }
   return text;
 }

@@ -53,7 +53,7 @@ std::vector<TensorToWrite> list_tensors(const VitConfig& config, const WriteOpti
   auto last = std::make_shared<LastParam>();
   std::vector<TensorToWrite> tensors;
   for (const ParamSpec& spec : vit_params(config)) {
-    const auto rows = rows_for(form, spec.name);
+    const auto rows = rows_for(form, spec);
     VT_CHECK(!rows.empty(), "%s has no name for %s", enum_name(options.dialect), spec.name.c_str());
     for (const auto& [name, row] : rows) {
       const DType storage = options.storage;

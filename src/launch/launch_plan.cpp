@@ -4,6 +4,7 @@
 
 #include "base/error.h"
 #include "base/text.h"
+#include "base/thread_pool.h"
 #include "base/values.h"
 #include "io/find_model.h"
 #include "launch/environment.h"
@@ -69,7 +70,6 @@ LaunchPlan plan_launch(const LaunchRequest& request, const MpiSearch& search) {
 }
 
 int threads_of_rank(const std::string& text, int rank, int world) {
-  constexpr int64_t kMostThreads = 1024;
   const std::vector<std::string_view> words = split(text, ',');
   const auto wrong = [&](const std::string& what) {
     return Error(ErrorKind::kUsage, strf("--threads %s %s", quoted(text).c_str(), what.c_str()),
@@ -79,7 +79,8 @@ int threads_of_rank(const std::string& text, int rank, int world) {
     throw wrong(strf("names %zu ranks; there are %d", words.size(), world));
   const auto threads =
       parse_integer(std::string(words.size() > 1 ? words[static_cast<size_t>(rank)] : words[0]));
-  if (!threads || *threads < 0 || *threads > kMostThreads) throw wrong("holds no number from 0 to 1024");
+  if (!threads || *threads < 0 || *threads > kMaxThreads)
+    throw wrong(strf("holds no number from 0 to %d", kMaxThreads));
   return static_cast<int>(*threads);
 }
 

@@ -28,7 +28,7 @@ double timed_sum(Communicator& comm, DType dtype, std::vector<char>& buffer) {
 
 }  // namespace
 
-bool hear(Communicator& comm, bool go) {
+bool goes_on(Communicator& comm, bool go) {
   int32_t flag = go;
   const auto pending =
       comm.start({.kind = Kind::kBroadcast, .dtype = DType::kI32, .out = &flag, .counts = {1}});
@@ -38,7 +38,7 @@ bool hear(Communicator& comm, bool go) {
 
 void follow(Communicator& comm, DType dtype, size_t count, const std::function<void()>& summed) {
   std::vector<char> buffer(count * size_of(dtype));
-  while (hear(comm, false)) {
+  while (goes_on(comm, false)) {
     timed_sum(comm, dtype, buffer);
     if (summed) summed();
   }
@@ -65,13 +65,13 @@ SummingRanks::SummingRanks(std::unique_ptr<Communicator> lead, DType dtype, size
 
 SummingRanks::~SummingRanks() {
   try {
-    hear(*lead_, false);
+    goes_on(*lead_, false);
   } catch (const Error&) {  // the others have failed and gone already
   }
 }
 
 double SummingRanks::once() {
-  hear(*lead_, true);
+  goes_on(*lead_, true);
   return timed_sum(*lead_, dtype_, buffer_);
 }
 

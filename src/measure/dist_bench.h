@@ -37,9 +37,9 @@ class SummingRanks {
   std::vector<char> buffer_;
 };
 
-// All ranks hear from rank 0 whether another round follows. Nobody spins meanwhile, whatever the transport
-// does.
-bool hear(Communicator& comm, bool go);
+// Returns on every rank what rank 0 says: whether another round follows. Nobody spins meanwhile, whatever the
+// transport does.
+bool goes_on(Communicator& comm, bool go);
 
 // Takes part in what rank 0 measures until it has finished; sleeps meanwhile, and calls `summed` after each
 // sum.

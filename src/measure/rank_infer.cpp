@@ -48,13 +48,13 @@ class SharedRuns {
 
   // Waits for the first rank, asleep, and runs when that does.
   void follow() {
-    while (hear(partners_.world(), false)) once();
+    while (goes_on(partners_.world(), false)) once();
   }
   double lead() {
-    hear(partners_.world(), true);
+    goes_on(partners_.world(), true);
     return once();
   }
-  void let_go() { hear(partners_.world(), false); }
+  void let_go() { goes_on(partners_.world(), false); }
 
   // The share of collectives in the runs of all ranks, and the largest memory of one.
   std::pair<double, size_t> summary() {

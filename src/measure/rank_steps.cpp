@@ -122,7 +122,7 @@ LocalRanks local_ranks(World world, const RankStepsRequest& request) {
 RankStepsResult time_rank_steps(World world, const RankStepsRequest& request) {
   RankStepsResult result{.ranks = world.size, .transport = world.transport};
   LocalRanks ranks = local_ranks(std::move(world), request);
-  ranks.note = [&](const std::string& text) { result.note = text; };
+  ranks.on_note = [&](const std::string& text) { result.note = text; };
   run_ranks(std::move(ranks), [&](RankContext& rank) { run_rank(request, rank, result); });
   return result;
 }

@@ -7,6 +7,7 @@
 #include "api/predictor.h"
 #include "base/text.h"
 #include "base/timing.h"
+#include "data/image_list.h"
 #include "plan/devices.h"
 #include "telemetry/format.h"
 
@@ -58,7 +59,10 @@ void StreamBench::pass(bool decoding, bool computing) {
     const size_t count = std::min(static_cast<size_t>(stream_.batch), paths_.size() - done);
     if (stream) {
       const ImageBatch batch = stream->next();
-      if (!batch.failures.empty()) throw batch.failures.front().second;
+      if (!batch.failures.empty()) {
+        const auto& [index, error] = batch.failures.front();
+        throw with_list_hint(paths_[index], error);
+      }
       pixels_.resize(std::max(pixels_.size(), batch.pixels.size()));
       std::ranges::copy(batch.pixels, pixels_.begin());
     }

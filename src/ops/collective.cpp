@@ -22,8 +22,8 @@ int CollectiveOp::in_place_input() const {
   return form_.kind == CollectiveKind::kAllReduce && !form_.in_place ? 0 : -1;
 }
 
-std::vector<int> CollectiveOp::updates() const {
-  return form_.in_place ? std::vector<int>{0} : std::vector<int>{};
+std::span<const int> CollectiveOp::updates() const {
+  return first_inputs(form_.in_place ? 1 : 0);
 }
 
 std::string CollectiveOp::attributes() const {

@@ -37,7 +37,7 @@ class CollectiveOp : public Op {
   double flops(DescSpan, DescSpan) const override { return 0; }
   std::string attributes() const override;
   int in_place_input() const override;
-  std::vector<int> updates() const override;
+  std::span<const int> updates() const override;
   bool keeps() const override { return form_.kind == CollectiveKind::kSend; }
 
   const Form& form() const { return form_; }

@@ -64,7 +64,7 @@ class LossSumOp : public Op {
   DimsRule dims() const override { return {}; }
   PrecisionRole precision_role() const override { return PrecisionRole::kFull; }
   double flops(DescSpan ins, DescSpan outs) const override;
-  std::vector<int> updates() const override { return {0}; }
+  std::span<const int> updates() const override { return first_inputs(1); }
 };
 
 }  // namespace vitrail

@@ -14,7 +14,7 @@ namespace vitrail {
 // what it updates.
 inline bool computes_nothing(const Op& op, DescSpan ins, DescSpan outs) {
   const auto is_empty = [](const TensorDesc& desc) { return desc.elems() == 0; };
-  const std::vector<int> updated = op.updates();
+  const std::span<const int> updated = op.updates();
   const bool writes = std::any_of(updated.begin(), updated.end(),
                                   [&](int input) { return !is_empty(ins[static_cast<size_t>(input)]); });
   if (!writes && std::all_of(outs.begin(), outs.end(), is_empty)) return true;

@@ -35,6 +35,9 @@ FusedOp::FusedOp(std::vector<Member> members, int kept) : members_(std::move(mem
     if (!kind_.empty()) kind_ += '+';
     kind_ += member.op->kind();
   }
+  const Member& last = members_.back();
+  for (int input : last.op->updates())
+    if (last.sources[input].is_input()) updates_.push_back(last.sources[input].input());
 }
 
 std::vector<TensorDesc> FusedOp::member_inputs(size_t member, DescSpan ins, DescSpan member_outs) const {
@@ -63,10 +66,10 @@ std::vector<TensorDesc> FusedOp::infer(DescSpan ins) const {
   return results;
 }
 
-std::vector<int> FusedOp::updates() const {
-  std::vector<int> inputs;
-  for (int input : members_.back().op->updates()) inputs.push_back(members_.back().sources[input].input());
-  return inputs;
+std::span<const int> FusedOp::updates() const {
+  VT_CHECK(updates_.size() == members_.back().op->updates().size(), "%s updates what a member makes",
+           kind_.c_str());
+  return updates_;
 }
 
 double FusedOp::flops(DescSpan ins, DescSpan) const {

@@ -52,7 +52,7 @@ class FusedOp : public Op {
   // A residual that ends the chain may be overwritten by the sum, unless the chain starts from it.
   int in_place_input() const override;
 
-  std::vector<int> updates() const override;
+  std::span<const int> updates() const override;
 
   const std::vector<Member>& members() const { return members_; }
   // The kinds of the members, from the kind of a node, which need not be at hand; one that is not fused has
@@ -69,6 +69,7 @@ class FusedOp : public Op {
   std::vector<Member> members_;
   int kept_;
   std::string kind_;
+  std::vector<int> updates_;  // those of the last member that are inputs of the node
 };
 
 // Returns the source of a member that reads what the member with this index makes.

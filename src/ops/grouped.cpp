@@ -5,7 +5,10 @@
 namespace vitrail {
 
 GroupedOp::GroupedOp(std::vector<Part> parts)
-    : parts_(std::move(parts)), kind_(kind_of(parts_.front().op->kind())) {}
+    : parts_(std::move(parts)), kind_(kind_of(parts_.front().op->kind())) {
+  for (const Part& part : parts_)
+    for (int input : part.op->updates()) updates_.push_back(static_cast<int>(part.first) + input);
+}
 
 std::vector<TensorDesc> GroupedOp::infer(DescSpan ins) const {
   for (const Part& part : parts_)
@@ -22,13 +25,6 @@ double GroupedOp::flops(DescSpan ins, DescSpan) const {
 
 std::string GroupedOp::attributes() const {
   return strf("%zu parts", parts_.size());
-}
-
-std::vector<int> GroupedOp::updates() const {
-  std::vector<int> inputs;
-  for (const Part& part : parts_)
-    for (int input : part.op->updates()) inputs.push_back(static_cast<int>(part.first) + input);
-  return inputs;
 }
 
 int64_t GroupedOp::reduction_length(DescSpan ins) const {

@@ -22,7 +22,7 @@ class GroupedOp : public Op {
   int64_t reduction_length(DescSpan ins) const override;
   double flops(DescSpan ins, DescSpan outs) const override;
   std::string attributes() const override;
-  std::vector<int> updates() const override;
+  std::span<const int> updates() const override { return updates_; }
 
   const std::vector<Part>& parts() const { return parts_; }
   static std::string kind_of(std::string_view part_kind) { return "grouped " + std::string(part_kind); }
@@ -30,6 +30,7 @@ class GroupedOp : public Op {
  private:
   std::vector<Part> parts_;
   std::string kind_;
+  std::vector<int> updates_;
 };
 
 }  // namespace vitrail

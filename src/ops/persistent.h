@@ -15,7 +15,7 @@ class AccumulateOp : public Op {
   DimsRule dims() const override { return {"", true}; }
   PrecisionRole precision_role() const override { return PrecisionRole::kFull; }
   double flops(DescSpan ins, DescSpan outs) const override;
-  std::vector<int> updates() const override { return {0}; }
+  std::span<const int> updates() const override { return first_inputs(1); }
 };
 
 class CopyIntoOp : public Op {
@@ -25,7 +25,7 @@ class CopyIntoOp : public Op {
   std::vector<TensorDesc> infer(DescSpan ins) const override;
   DimsRule dims() const override { return {"", true}; }
   double flops(DescSpan, DescSpan) const override { return 0; }
-  std::vector<int> updates() const override { return {0}; }
+  std::span<const int> updates() const override { return first_inputs(1); }
 };
 
 // Brings a parameter from the f32 form in which a file gives it to the form the program wants: another dtype

@@ -22,7 +22,7 @@ int64_t stepped(int64_t elems) {
 // may differ: they must close their buckets alike.
 int64_t usual_elems(const TensorDesc& sum, int tensor_ranks) {
   const int64_t whole = whole_of(sum.shape).elems();
-  return whole == sum.elems() ? whole : (whole + tensor_ranks - 1) / tensor_ranks;
+  return whole == sum.elems() ? whole : ceil_div(whole, tensor_ranks);
 }
 
 // The bytes of the sums of a program's gradients.

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <map>
 
+#include "base/checked.h"
 #include "base/error.h"
 
 namespace vitrail {
@@ -25,7 +26,7 @@ int64_t group_count(const PipelineShape& s) {
   return std::max<int64_t>(1, s.micros / s.stages);
 }
 int64_t largest_group(const PipelineShape& s) {
-  return (s.micros + group_count(s) - 1) / group_count(s);
+  return ceil_div(s.micros, group_count(s));
 }
 
 // A stage's forward halves in their order; its backward halves go through the chunks the other way.

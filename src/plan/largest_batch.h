@@ -10,7 +10,7 @@
 
 namespace vitrail {
 
-inline constexpr int64_t kLargestBatch = 65536;  // no larger one is tried
+inline constexpr int64_t kLargestBatch = 65536;  // no larger one is taken or tried
 
 // Returns "65,536 or more" where the search ended at its limit, whose multiples of `unit` end below it.
 inline std::string largest_batch_text(int64_t batch, int64_t unit = 1) {

@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "base/checked.h"
 #include "ops/collective.h"
 #include "simulate/network.h"
 #include "tensor/mesh.h"
@@ -30,7 +31,7 @@ struct GroupPlace {
   int64_t apart = 0;            // of a pair: its ranks stand so far apart
 
   int64_t below(size_t tier) const { return tier == 0 ? 1 : within[tier - 1]; }
-  int64_t units(size_t tier) const { return (within[tier] + below(tier) - 1) / below(tier); }
+  int64_t units(size_t tier) const { return ceil_div(within[tier], below(tier)); }
 };
 GroupPlace place_group(const std::vector<Tier>& tiers, const Mesh& mesh, AxisSet axes);
 // Returns the place of two ranks, by their numbers.

@@ -4,6 +4,7 @@
 #include <cmath>
 #include <set>
 
+#include "base/checked.h"
 #include "base/error.h"
 #include "base/file.h"
 #include "base/json.h"
@@ -241,7 +242,7 @@ std::vector<Tier> tiers_of(const Network& network, int64_t nodes, int64_t device
     const int64_t children = joins == 0 ? left : std::min(left, joins);
     add_tiers(network.levels[i], below, children, tiers);
     below *= children;
-    left = (left + children - 1) / children;
+    left = ceil_div(left, children);
   }
   VT_REQUIRE(left == 1, ErrorKind::kConfig, "the levels of %s join %lld devices, and %lld nodes have %lld",
              network.name.c_str(), static_cast<long long>(below), static_cast<long long>(nodes),

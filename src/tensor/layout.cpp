@@ -1,5 +1,7 @@
 #include "tensor/layout.h"
 
+#include "base/checked.h"
+
 namespace vitrail {
 
 AxisSet Layout::partial() const {
@@ -21,7 +23,7 @@ std::string to_string(const Layout& layout) {
 }
 
 std::vector<int64_t> cut_points(int64_t count, int parts, int64_t unit) {
-  const int64_t units = (count + unit - 1) / unit;
+  const int64_t units = ceil_div(count, unit);
   std::vector<int64_t> cuts;
   for (int64_t r = 0; r < parts; ++r) cuts.push_back(r * units / parts * unit);
   cuts.push_back(count);

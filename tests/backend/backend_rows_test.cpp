@@ -70,6 +70,18 @@ TEST(BackendRows, WhatTheRowsSay) {
   EXPECT_EQ(find_entry("cpu").report().note, "the fast one on processors");
 }
 
+// The reference rounds to some of the types that a processor lacks; others are types of files alone.
+TEST(BackendRows, AProcessorSaysWhoComputesTheTypesItLacks) {
+  const std::pair<const char*, const char*> rows[] = {{"fp8", "--backend ref computes it anywhere, slowly"},
+                                                      {"tf32", "--backend ref computes it anywhere, slowly"},
+                                                      {"f16", "weights stored as f16 are read as they are"}};
+  for (const auto& [type, otherwise] : rows) {
+    const UnsupportedType said = find_entry("cpu").unsupported(type, "--");
+    EXPECT_EQ(said.message, strf("--dtype %s needs --device cuda", type));
+    EXPECT_EQ(said.hint, strf("--dtype bf16 or int8 on the CPU; %s", otherwise));
+  }
+}
+
 TEST(BackendRows, AProcessorsCopiesAreMeasuredWhereTheyAreAskedFor) {
   const BackendEntry& cpu = find_entry("cpu");
   const DeviceInfo one = cpu_device(1);

@@ -143,7 +143,7 @@ TEST_P(CpuOps, AgreesWithTheReferenceOn16Bits) {
   for (DType dtype : {DType::kF16, DType::kBF16}) {
     SCOPED_TRACE(to_string(dtype));
     OpCase c = GetParam();
-    const std::vector<int> updates = c.op->updates();
+    const std::span<const int> updates = c.op->updates();
     const bool is_sum = c.op->kind().ends_with("accumulate"),
                is_update = c.op->kind().ends_with("_update") || is<SquareSumOp>(*c.op);
     if (c.name == "accumulate") continue;  // takes two of one type, and that is f32

@@ -18,8 +18,8 @@ namespace vitrail::cuda {
 namespace {
 
 constexpr DType kHalf = DType::kBF16, kFull = DType::kF32;
-const Dim b('B', 2), n('N', 37), d('D', 64), f('F', 96);
-const Shape x = {b, n, d}, hidden = {b, n, f};
+const Dim kB('B', 2), kN('N', 37), kD('D', 64), kF('F', 96);
+const Shape kX = {kB, kN, kD}, kWide = {kB, kN, kF};
 
 template <typename T, typename... Args>
 OpPtr make(Args... args) {
@@ -40,12 +40,12 @@ struct Sketch {
 Sketch linear_with(std::vector<FusedOp::Member> after, std::vector<TensorDesc> others, DType dtype) {
   std::vector<FusedOp::Member> members = {{make<LinearOp>(), {0, 1}}};
   members.insert(members.end(), after.begin(), after.end());
-  std::vector<TensorDesc> ins = {{dtype, x}, {dtype, {f, d}}};
+  std::vector<TensorDesc> ins = {{dtype, kX}, {dtype, {kF, kD}}};
   ins.insert(ins.end(), others.begin(), others.end());
   return {std::move(members), std::move(ins)};
 }
 
-const FusedOp::Member bias{make<BiasOp>(), {made_by(0), 2}};
+const FusedOp::Member kBias{make<BiasOp>(), {made_by(0), 2}};
 
 struct StepCase {
   const char* name;
@@ -58,21 +58,21 @@ std::vector<StepCase> step_cases() {
   const FusedOp::Member add{make<AddOp>(), {3, made_by(1)}}, scale{make<ScaleOp>(), {made_by(1), 3}};
   return {
       {"a GEMM alone", linear_with({}, {}, kHalf), false, false, false},
-      {"a bias of the same type", linear_with({bias}, {{kHalf, {f}}}, kHalf), false, false, false},
-      {"a wider bias", linear_with({bias}, {{kFull, {f}}}, kHalf), false, false, true},
-      {"a stream of the same type", linear_with({bias, add}, {{kHalf, {f}}, {kHalf, hidden}}, kHalf), false,
+      {"a bias of the same type", linear_with({kBias}, {{kHalf, {kF}}}, kHalf), false, false, false},
+      {"a wider bias", linear_with({kBias}, {{kFull, {kF}}}, kHalf), false, false, true},
+      {"a stream of the same type", linear_with({kBias, add}, {{kHalf, {kF}}, {kHalf, kWide}}, kHalf), false,
        false, false},
-      {"a wider stream", linear_with({bias, add}, {{kFull, {f}}, {kFull, hidden}}, kHalf), false, false,
+      {"a wider stream", linear_with({kBias, add}, {{kFull, {kF}}, {kFull, kWide}}, kHalf), false, false,
        false},
-      {"a narrower stream", linear_with({bias, add}, {{kFull, {f}}, {kHalf, hidden}}, kFull), true, true,
+      {"a narrower stream", linear_with({kBias, add}, {{kFull, {kF}}, {kHalf, kWide}}, kFull), true, true,
        false},
-      {"erf gelu", linear_with({bias, erf}, {{kFull, {f}}}, kHalf), true, false, false},
-      {"tanh gelu", linear_with({bias, tanh}, {{kHalf, {f}}}, kHalf), false, false, false},
-      {"tanh gelu in f32", linear_with({bias, tanh}, {{kFull, {f}}}, kFull), true, false, false},
-      {"a scale", linear_with({bias, scale}, {{kFull, {f}}, {kFull, {f}}}, kHalf), true, false, false},
+      {"erf gelu", linear_with({kBias, erf}, {{kFull, {kF}}}, kHalf), true, false, false},
+      {"tanh gelu", linear_with({kBias, tanh}, {{kHalf, {kF}}}, kHalf), false, false, false},
+      {"tanh gelu in f32", linear_with({kBias, tanh}, {{kFull, {kF}}}, kFull), true, false, false},
+      {"a scale", linear_with({kBias, scale}, {{kFull, {kF}}, {kFull, {kF}}}, kHalf), true, false, false},
       {"a scale and the stream it may overwrite",
-       linear_with({bias, scale, {make<AddOp>(), {4, made_by(2)}}},
-                   {{kFull, {f}}, {kFull, {f}}, {kHalf, hidden}}, kHalf),
+       linear_with({kBias, scale, {make<AddOp>(), {4, made_by(2)}}},
+                   {{kFull, {kF}}, {kFull, {kF}}, {kHalf, kWide}}, kHalf),
        true, true, false},
   };
 }
@@ -99,11 +99,11 @@ struct MatrixCase {
 
 TEST(CudaGemms, MatricesOfEveryPass) {
   const FusedOp::Member sum{make<AccumulateOp>(), {2, made_by(0)}};
-  const Shape images = {b, {'C', 3}, {'Y', 24}, {'X', 16}}, patches = {d, {'C', 3}, {'P', 8}, {'Q', 8}};
+  const Shape images = {kB, {'C', 3}, {'Y', 24}, {'X', 16}}, patches = {kD, {'C', 3}, {'P', 8}, {'Q', 8}};
   const std::vector<MatrixCase> cases = {
       {"forward", linear_with({}, {}, kHalf), 74, 96, 64, 0, 1, -1, false, true},
       {"dx",
-       {{{make<LinearDxOp>(), {0, 1}}}, {{kHalf, hidden}, {kHalf, {f, d}}}},
+       {{{make<LinearDxOp>(), {0, 1}}}, {{kHalf, kWide}, {kHalf, {kF, kD}}}},
        74,
        64,
        96,
@@ -113,7 +113,7 @@ TEST(CudaGemms, MatricesOfEveryPass) {
        false,
        false},
       {"dw",
-       {{{make<LinearDwOp>(), {0, 1}}}, {{kHalf, x}, {kHalf, hidden}}},
+       {{{make<LinearDwOp>(), {0, 1}}}, {{kHalf, kX}, {kHalf, kWide}}},
        96,
        64,
        74,
@@ -123,7 +123,7 @@ TEST(CudaGemms, MatricesOfEveryPass) {
        true,
        false},
       {"dw to its sum",
-       {{{make<LinearDwOp>(), {0, 1}}, sum}, {{kHalf, x}, {kHalf, hidden}, {kFull, {f, d}}}},
+       {{{make<LinearDwOp>(), {0, 1}}, sum}, {{kHalf, kX}, {kHalf, kWide}, {kFull, {kF, kD}}}},
        96,
        64,
        74,
@@ -144,7 +144,7 @@ TEST(CudaGemms, MatricesOfEveryPass) {
        true},
       {"dw of patches to its sum",
        {{{make<PatchEmbedDwOp>(8, 8), {0, 1}}, sum},
-        {{kHalf, images}, {kHalf, {b, {'N', 6}, d}}, {kFull, patches}}},
+        {{kHalf, images}, {kHalf, {kB, {'N', 6}, kD}}, {kFull, patches}}},
        64,
        192,
        12,
@@ -168,8 +168,8 @@ TEST(CudaGemms, MatricesOfEveryPass) {
 // Patches of 14 x 14 x 3 = 588 elements, as cuBLASLt takes them in 16 bits.
 TEST(CudaGemms, PatchesOfOddSizesArePadded) {
   const FusedOp::Member sum{make<AccumulateOp>(), {2, made_by(0)}};
-  const Shape images = {b, {'C', 3}, {'Y', 28}, {'X', 42}}, patches = {d, {'C', 3}, {'P', 14}, {'Q', 14}};
-  const TensorDesc dy = {kHalf, {b, {'N', 6}, d}};
+  const Shape images = {kB, {'C', 3}, {'Y', 28}, {'X', 42}}, patches = {kD, {'C', 3}, {'P', 14}, {'Q', 14}};
+  const TensorDesc dy = {kHalf, {kB, {'N', 6}, kD}};
   const Sketch forward({{make<PatchEmbedOp>(), {0, 1}}}, {{kHalf, images}, {kHalf, patches}});
   const GemmPlan there = plan_gemm(forward.view(), Multiplier::kLibrary);
   EXPECT_EQ(std::tuple(there.m, there.n, there.k), std::tuple(12, 64, 592));
@@ -200,21 +200,21 @@ std::string chosen(const Sketch& node) {
 TEST(CudaGemms, KernelsBySizesAndTypes) {
   const Dim k('K', 10);
   const auto head = [&](DType a, DType w) {
-    return Sketch({{make<LinearOp>(), {0, 1}}}, {{a, x}, {w, {k, d}}});
+    return Sketch({{make<LinearOp>(), {0, 1}}}, {{a, kX}, {w, {k, kD}}});
   };
   EXPECT_EQ(chosen(linear_with({}, {}, kHalf)), "cublaslt");
   EXPECT_EQ(chosen(head(kFull, kFull)), "cublaslt");
   EXPECT_EQ(chosen(head(kHalf, kHalf)), "tiled product");  // rows of 20 bytes
   EXPECT_EQ(chosen(head(kFull, kHalf)), "tiled product");
-  const Shape images = {b, {'C', 3}, {'Y', 28}, {'X', 42}}, patches = {d, {'C', 3}, {'P', 14}, {'Q', 14}};
+  const Shape images = {kB, {'C', 3}, {'Y', 28}, {'X', 42}}, patches = {kD, {'C', 3}, {'P', 14}, {'Q', 14}};
   EXPECT_EQ(chosen({{{make<PatchEmbedOp>(), {0, 1}}}, {{kHalf, images}, {kHalf, patches}}}), "cublaslt");
   EXPECT_EQ(chosen(head(DType::kF64, DType::kF64)), "");
-  EXPECT_EQ(chosen({{{make<LinearOp>(Arithmetic::kInt8), {0, 1}}}, {{kFull, x}, {kFull, {f, d}}}}), "");
+  EXPECT_EQ(chosen({{{make<LinearOp>(Arithmetic::kInt8), {0, 1}}}, {{kFull, kX}, {kFull, {kF, kD}}}}), "");
   EXPECT_EQ(chosen({{{make<LayernormOp>(1e-6), {0, 1, 2}}, {make<LinearOp>(), {made_by(0), 3}}},
-                    {{kHalf, x}, {kFull, {d}}, {kFull, {d}}, {kHalf, {f, d}}}}),
+                    {{kHalf, kX}, {kFull, {kD}}, {kFull, {kD}}, {kHalf, {kF, kD}}}}),
             "");
   EXPECT_EQ(
-      chosen({{{make<GeluOp>(true), {0}}, {make<BiasOp>(), {made_by(0), 1}}}, {{kHalf, x}, {kHalf, {d}}}}),
+      chosen({{{make<GeluOp>(true), {0}}, {make<BiasOp>(), {made_by(0), 1}}}, {{kHalf, kX}, {kHalf, {kD}}}}),
       "");
 }
 
@@ -222,20 +222,20 @@ TEST(CudaGemms, TablesKnowThemByKindTypesAndSizes) {
   const DeviceInfo device = planned_cuda_device("GPU", 90);
   const FusedOp::Member sum{make<AccumulateOp>(), {2, made_by(0)}};
   const auto key = [&](const Sketch& node) { return cuda_backend().tune_key(node.view(), device); };
-  EXPECT_EQ(key(linear_with({bias}, {{kFull, {f}}}, kHalf)),
+  EXPECT_EQ(key(linear_with({kBias}, {{kFull, {kF}}}, kHalf)),
             (TuneKey{"linear+bias bf16", 74, 96, 64, 0, 90}));
   EXPECT_EQ(key(linear_with({}, {}, kFull)), (TuneKey{"linear f32", 74, 96, 64, 0, 90}));
-  EXPECT_EQ(key({{{make<LinearDxOp>(), {0, 1}}}, {{kHalf, hidden}, {kHalf, {f, d}}}}),
+  EXPECT_EQ(key({{{make<LinearDxOp>(), {0, 1}}}, {{kHalf, kWide}, {kHalf, {kF, kD}}}}),
             (TuneKey{"linear_dx bf16", 74, 64, 96, 0, 90}));
-  EXPECT_EQ(key({{{make<LinearDwOp>(), {0, 1}}, sum}, {{kHalf, x}, {kHalf, hidden}, {kFull, {f, d}}}}),
+  EXPECT_EQ(key({{{make<LinearDwOp>(), {0, 1}}, sum}, {{kHalf, kX}, {kHalf, kWide}, {kFull, {kF, kD}}}}),
             (TuneKey{"linear_dw+accumulate bf16 to f32", 96, 64, 74, 0, 90}));
-  EXPECT_FALSE(key({{{make<GeluOp>(true), {0}}}, {{kHalf, x}}}));
-  EXPECT_FALSE(key({{{make<LinearOp>(), {0, 1}}}, {{kHalf, x}, {kHalf, {{'K', 10}, d}}}}))
+  EXPECT_FALSE(key({{{make<GeluOp>(true), {0}}}, {{kHalf, kX}}}));
+  EXPECT_FALSE(key({{{make<LinearOp>(), {0, 1}}}, {{kHalf, kX}, {kHalf, {{'K', 10}, kD}}}}))
       << "not cuBLASLt's";
 }
 
 TEST(CudaGemms, OtherAlgorithmsRunWhereATableNamesThem) {
-  const Sketch node = linear_with({bias}, {{kHalf, {f}}}, kHalf);
+  const Sketch node = linear_with({kBias}, {{kHalf, {kF}}}, kHalf);
   DeviceInfo device = planned_cuda_device("GPU", 80);  // which has no kernel of our own that comes first
   const size_t scratch =
       cuda_backend().choose(node.view(), device).kernel->scratch_bytes(node.view(), device);

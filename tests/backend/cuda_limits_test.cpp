@@ -85,7 +85,8 @@ TEST(CudaLimits, HeadsOfAttention) {
 
 TEST(CudaLimits, ScratchOfAttentionsGradient) {
   EXPECT_EQ(scratch(attention(DType::kBF16, 272, 64)), 0u);
-  EXPECT_EQ(scratch(attention_grad(DType::kF32, 9, 16)), size_t{2} * 3 * 9 * 2 * 4) << "two floats a query";
+  EXPECT_EQ(scratch(attention_grad(DType::kF32, 9, 16)), size_t{2} * 3 * 9 * 3 * 4) << "three floats a query";
+  EXPECT_EQ(scratch(attention_grad(DType::kBF16, 192, 72)), size_t{6} * 192 * 2 * 4) << "two of tensor cores";
   // Of 300 queries, whole 64s have two floats; then a float each in whole 16 bytes, and the output in 16
   // bits.
   EXPECT_EQ(scratch(attention_grad(DType::kBF16, 300, 64)),
@@ -101,7 +102,7 @@ TEST(CudaLimits, ScratchOfAttentionsSums) {
   const TensorDesc q{half, {of('S', 5), of('H', 3), of('E', 16)}},
       kv{half, {of('B', 2), of('N', 9), of('T', 2), of('H', 3), of('E', 16)}};
   const Sketch shared{make<AttentionGradOp>(), {q, kv, AttentionOp().infer(std::vector{q, kv})[0]}};
-  EXPECT_EQ(scratch(shared), size_t{2} * 3 * 5 * (2 + 16) * 4) << "two facts and a gradient of every query";
+  EXPECT_EQ(scratch(shared), size_t{2} * 3 * 5 * (3 + 16) * 4) << "three facts and a gradient of every query";
 
   const TensorDesc qkv{half, {of('B', 2), of('N', 300), of('T', 3), of('H', 3), of('E', 64)}};
   const std::vector<TensorDesc> kept = AttentionSumsOp().infer(std::vector{qkv});

@@ -122,5 +122,15 @@ TEST_F(CudaStreams, FinishAndTheWorkBehindATakeWaitForUploads) {
   expect_numbered(results, kParts, kBytes);
 }
 
+// The driver takes its memory once for a process, so what a first session holds is not counted again.
+TEST_F(CudaStreams, EverySessionTellsWhatTheDriverTook) {
+  const size_t taken = device_->foreign_bytes();
+  EXPECT_GT(taken, 0u);
+  const Buffer held = on_gpu(kBusy);
+  device_->clear(held.data(), held.bytes());
+  device_->finish();
+  EXPECT_EQ(open_device(cuda_device())->foreign_bytes(), taken);
+}
+
 }  // namespace
 }  // namespace vitrail

@@ -193,6 +193,20 @@ TEST_F(FileTest, WritingFailuresNameThePath) {
   EXPECT_EQ(file_count(), 1u);
 }
 
+// The system takes what stands before a NUL for the whole path, so that another file would be read or
+// replaced.
+TEST_F(FileTest, PathsEndWhereTheyEnd) {
+  write_file(at("f"), "kept");
+  const std::string cut = at("f") + std::string("\0x", 2);
+  EXPECT_EQ(kind_of([&] { read_file(cut, 10); }, "a NUL ends a path"), ErrorKind::kData);
+  EXPECT_EQ(kind_of([&] { RandomAccessFile file(cut); }, "a NUL ends a path"), ErrorKind::kData);
+  EXPECT_EQ(kind_of([&] { write_file(cut, "other"); }, "a NUL ends a path"), ErrorKind::kWrite);
+  EXPECT_EQ(read_file(at("f"), 10), "kept");
+  EXPECT_EQ(kind_of([&] { require_path(std::string("f\0", 2)); }, "expected a path, found \"f\\x00\""),
+            ErrorKind::kUsage);
+  EXPECT_NO_THROW(require_path(at("f")));
+}
+
 TEST(ByteCursor, NeverPassesTheEnd) {
   ByteCursor cursor(as_byte_span("\x01\x02\x03"));
   EXPECT_EQ(cursor.take<uint16_t>(), 0x0201);

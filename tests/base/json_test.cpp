@@ -34,6 +34,8 @@ TEST(Json, ReadsOrdinaryDocuments) {
   EXPECT_EQ(value["a"][0], 1);
   EXPECT_EQ(value["a"][1], -2);
   EXPECT_EQ(value["a"][2], 2500.0);
+  EXPECT_EQ(parse_json("1e3", "f"), 1000.0);
+  EXPECT_EQ(parse_json("1E3", "f"), 1000.0);
   EXPECT_EQ(value["a"][3], true);
   EXPECT_TRUE(value["a"][4].is_null());
   EXPECT_EQ(value["a"][5], "éé");

@@ -116,7 +116,9 @@ TEST(ConfigFile, NestedObjectsBecomeDottedKeys) {
       {"[1]", {"config", "f holds array; expected a config file, which is one object", "{ \"key\": value }"}},
       {R"({"a": {"b": null}})",
        {"config", "the key \"a.b\" is null; expected a value", "leave the key out for its default"}},
-      {R"({"a": [[1]]})", {"config", "the array \"a\" holds array; expected plain values", "\"a\": [1, 2]"}}};
+      {R"({"a": [[1]]})", {"config", "the array \"a\" holds array; expected plain values", "\"a\": [1, 2]"}},
+      {R"({"a": {"b": 1}, "a.b": 2})",
+       {"config", "f: the key \"a.b\" stands twice", "leave one of them out"}}};
   for (const auto& [text, expected] : rows)
     EXPECT_EQ(said_when([&, t = text] { parse_config(t, "f"); }), expected) << text;
   const Said missing = said_when([] { read_config_file("/nowhere/at/all"); });

@@ -170,7 +170,7 @@ TEST(RankTable, KnowsTheFurthestStepOfAnyRank) {
 
 TEST(Limits, FollowTheDeadline) {
   const auto all = [](const Limits& l) {
-    return std::vector<double>{l.period(), l.silence(), l.hiccup(), l.join(), l.grace()};
+    return std::vector<double>{l.period(), l.silence(), l.reported_silence(), l.join(), l.grace()};
   };
   EXPECT_EQ(all({.deadline_s = 3}), (std::vector<double>{0.3, 2, 1.2, 24, 0.5}));
   EXPECT_EQ(all({.deadline_s = 15}), (std::vector<double>{1, 10, 3, 120, 2.5}));

@@ -179,10 +179,10 @@ TEST(RankTable, SilenceIsJudgedWhenItsTimeIsUp) {
       cut.verdict()->text,
       "rank 0 on vt1 (pid 40) is cut off: nothing sent to it was acknowledged for 10.0 s, last seen in init");
   EXPECT_EQ(cut.verdict()->loss, Loss::kUnreachable);
-  RankTable hiccup = table_of_two();  // three tenths of that are told
-  EXPECT_EQ(hiccup.report(told_by(0, "init"), 102.99), "");
+  RankTable paused = table_of_two();  // three tenths of that are told
+  EXPECT_EQ(paused.report(told_by(0, "init"), 102.99), "");
   EXPECT_EQ(
-      hiccup.report(told_by(1, "init"), 103),
+      paused.report(told_by(1, "init"), 103),
       "rank 1 on vt1 (pid 41) was silent for 3.0 s in init: stopped, or without a processor; it goes on");
 }
 

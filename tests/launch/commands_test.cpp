@@ -98,14 +98,14 @@ TEST(ThreadsOfRank, OneForAllOrOneEach) {
   EXPECT_EQ(threads_of_rank("4", 2, 3), 4);
   EXPECT_EQ(threads_of_rank("4,5,6", 2, 3), 6);
   EXPECT_EQ(threads_of_rank("0", 0, 1), 0);
-  EXPECT_EQ(threads_of_rank("1024", 0, 1), 1024);
+  EXPECT_EQ(threads_of_rank("4096", 0, 1), 4096);
   const std::string remedy =
       " | a number of threads, 0 for every core, or one for each rank, as --threads 4,4,2,1";
   EXPECT_EQ(thrown_by([] { threads_of_rank("4,5", 0, 3); }),
             "usage: --threads \"4,5\" names 2 ranks; there are 3" + remedy);
-  for (const char* bad : {"1025", "-1", "x", "", "1,2,-3"})
+  for (const char* bad : {"4097", "-1", "x", "", "1,2,-3"})
     EXPECT_EQ(thrown_by([&] { threads_of_rank(bad, 2, 3); }),
-              std::string("usage: --threads \"") + bad + "\" holds no number from 0 to 1024" + remedy)
+              std::string("usage: --threads \"") + bad + "\" holds no number from 0 to 4096" + remedy)
         << bad;
 }
 

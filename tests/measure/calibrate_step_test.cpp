@@ -98,14 +98,15 @@ TEST(CalibrationStep, EveryOneCanBeRun) {
 }
 
 // What a run takes beside its nodes is not shared out: the classifier of a short network of large images
-// stays as small as any other.
+// stays as small as any other. Another program may have the processor meanwhile, so the least of several
+// counts.
 TEST(CalibrationStep, LargeImagesDoNotMakeSmallNodesLonger) {
   const DeviceInfo cpu = device_here("cpu", 1, "");
-  double head[2];
+  double head[2] = {1e9, 1e9};
   const int64_t images[] = {32, 512};
-  for (size_t i = 0; i < 2; ++i) {
+  for (size_t i = 0; i < 10; ++i) {
     CalibrationStep step = kStep;
-    step.image = images[i], step.batch = 1;
+    step.image = images[i % 2], step.batch = 1;
     CostCurves curves;
     measure_step(step, cpu, 0, &curves);
     VitConfig config = find_architecture(step.arch).config;
@@ -113,7 +114,7 @@ TEST(CalibrationStep, LargeImagesDoNotMakeSmallNodesLonger) {
     config.depth = step.depth;
     const ExecutionPlan plan = plan_inference(config, {.batch = step.batch}, cpu);
     const size_t last = plan.program.nodes.size() - 1;
-    head[i] = point_of(curves, curve_of(plan, last), size_of(plan, last));
+    head[i % 2] = std::min(head[i % 2], point_of(curves, curve_of(plan, last), size_of(plan, last)));
   }
   EXPECT_LT(head[1], 10 * head[0]);
 }

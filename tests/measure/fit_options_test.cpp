@@ -121,6 +121,19 @@ TEST(FitOptions, WhatTheCommandLineSaysIsNotDrawn) {
   }
 }
 
+// The lines of a config that make the way: ZeRO is left out where there is none.
+TEST(FitOptions, SettingsNameEveryStageOfZero) {
+  for (int64_t stage = 0; stage <= 3; ++stage) {
+    FitOption way;
+    way.config.mesh.zero = stage;
+    const auto json = settings_of(way);
+    ASSERT_EQ(json.contains("mesh"), stage > 0) << json;
+    if (stage > 0) {
+      EXPECT_EQ(json["mesh"]["zero"], stage);
+    }
+  }
+}
+
 TEST(FitOptions, RanksShareOutWhatOneCannotHold) {
   FitRequest request = request_of("h200", 60 * kMiB, 64, "dp=5");
   EXPECT_THROW(find_fit_options(request), Error);  // neither 64 images nor three heads divide by five

@@ -219,6 +219,10 @@ TEST(SweepTable, FiguresAreLinesOverNumbersAndElseBars) {
   EXPECT_EQ(lines.title, "Time of an update");
   for (const char* part : {"measured: 400 at 1<", "measured: 100 at 4<", "data-name=\"ideal\"", ",4,100\""})
     EXPECT_NE(lines.body.find(part), std::string::npos) << part << lines.body;
+  const std::string two = sweep_figure(sweep_over({"threads=2,4"})).body;
+  const std::string ideal = two.substr(two.find("data-name=\"ideal\""));
+  for (const char* part : {",2,200;", ",4,100\""})
+    EXPECT_NE(ideal.find(part), std::string::npos) << "from two threads on: " << part << ideal;
   EXPECT_EQ(sweep_figure(sweep_over({"batch=1,2"})).legend.size(), 0u) << "no ideal of batches";
   const Figure bars = sweep_figure(sweep_over({"threads=2", "parallel=heads,all"}));
   EXPECT_EQ(bars.title, "Time of a run");

@@ -206,6 +206,7 @@ TEST(StudyFigures, PredictedPointsStandBesideTheirCurve) {
   const std::string values = figure.body.substr(figure.body.find("predicted: threads, batch 16"));
   EXPECT_NE(values.find(",1,90;"), std::string::npos) << values;
   EXPECT_NE(values.find(",2,50\""), std::string::npos) << values;
+  EXPECT_EQ(values.find(",1,80;"), std::string::npos) << "one point of one rank: " << values;
   const auto json = to_json(study)["predicted"][4];
   EXPECT_EQ(json, nlohmann::ordered_json::parse(R"({"model": "vit", "device": "cpu", "transport": "threads",
                                                     "ranks": 2, "batch": 8, "update_s": 0.5})"));

@@ -50,7 +50,7 @@ struct FakeProgram {
       exposes += strf("%s%g", r ? "," : "", 10 * exposed);
     }
     return strf(R"({"ranks": %lld, "batch": %lld, "update_s": {"median": %g}, "images_per_second": %g,)",
-                static_cast<long long>(ranks + ranks_more), together, update,
+                static_cast<long long>(ranks) + ranks_more, together, update,
                 static_cast<double>(together) / update) +
            strf(R"("timing": {"updates": 10, "compute_s": [%s], "exposed_s": [%s]}, "sent_bytes": 7})",
                 computes.c_str(), exposes.c_str());

@@ -234,7 +234,7 @@ TEST(StudyFolder, AnotherBuildIsRefused) {
   const StudyCase one = list_cases(config)[0], two = list_cases(config)[1];
   {
     const StudyFolder begun(path, config, program);
-    EXPECT_EQ(begun.header()["vitrail_build"], (Json{{"program", "e3069283"}}));
+    EXPECT_EQ(Json(begun.header()["vitrail_build"]), (Json{{"program", "e3069283"}}));
     begun.keep(one, {{"kept", 1}});
     temp.file("bin/vitrail", "1234567890");
     EXPECT_EQ(

@@ -165,6 +165,11 @@ void add_update_cases(std::vector<OpCase>& cases) {
     add_update(cases, below ? "lamb_trust_max" : "lamb_trust_min", make_op<LambUpdateOp>(limited),
                {kPlain, kNonNegative});
   }
+  const size_t zeros = cases.size();  // of which no ratio can be taken, as of new scales
+  add_update(cases, "lamb_of_zeros", make_op<LambUpdateOp>(decoupled, Moments{.eps = 1e-6}, true),
+             {kPlain, kNonNegative});
+  for (size_t i = zeros; i < cases.size(); ++i)
+    cases[i].given[0] = std::vector<double>(static_cast<size_t>(kWeight.elems()), 0.0);
   for (bool adapts : {false, true}) {
     const LambUpdateOp whole(coupled, Moments{.eps = 1e-6}, adapts);
     add_update(cases, adapts ? "lamb_moments" : "lamb_moments_not_adapted", make_op<LambMomentsOp>(whole),

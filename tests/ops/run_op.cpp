@@ -23,7 +23,7 @@ std::string input_name(size_t i) {
 }
 
 bool is_updated(const OpCase& c, size_t i) {
-  const std::vector<int> updated = c.op->updates();
+  const std::span<const int> updated = c.op->updates();
   return std::find(updated.begin(), updated.end(), static_cast<int>(i)) != updated.end();
 }
 

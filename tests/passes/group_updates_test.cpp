@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <set>
 
 #include "graph/builder.h"
@@ -47,7 +48,7 @@ TEST(JoinCopies, UpdatesWriteTheCopiesOfTheirParameters) {
             "input control f64[Z6]\n"
             "sgd_update+copy_into{lr*1 momentum=0}(w, grad/w, control, w@bf16)  # w\n"
             "sgd_update+copy_into{lr*1 momentum=0}(v, grad/v, control, v@bf16)  # v\n");
-  EXPECT_EQ(joined.nodes[0].op->updates(), (std::vector<int>{0, 1, 3}));
+  EXPECT_TRUE(std::ranges::equal(joined.nodes[0].op->updates(), std::vector{0, 1, 3}));
   EXPECT_EQ(to_string(join_copies(joined, every_kind)), to_string(joined));
 }
 
@@ -56,18 +57,24 @@ TEST(JoinCopies, StayApartWithoutAKernel) {
   EXPECT_EQ(to_string(join_copies(two_updates(), plain_only)), to_string(two_updates()));
 }
 
-// A copy that something else reads in between is written where it was.
+// A copy that something else reads in between, alone or with all of its container, is written where it was.
 TEST(JoinCopies, StayApartWhereTheCopyIsReadBefore) {
-  Program program = two_updates();
-  const Node copy = program.nodes[1];
-  Node reader = copy;
-  reader.ins = {program.nodes[2].ins[0], copy.ins[0]};  // v from the copy of w
-  program.nodes.insert(program.nodes.begin() + 1, reader);
-  const Program joined = join_copies(program, every_kind);
-  ASSERT_EQ(joined.nodes.size(), 4u);
-  EXPECT_EQ(joined.nodes[0].op->kind(), "sgd_update");
-  EXPECT_EQ(joined.nodes[2].op->kind(), "copy_into");
-  EXPECT_EQ(joined.nodes[3].op->kind(), "sgd_update+copy_into");
+  for (const bool whole : {false, true}) {
+    Program program = two_updates();
+    const Node copy = program.nodes[1];
+    Value container = program.values[copy.ins[0]];
+    container.name = program.values[copy.ins[0]].container = "flat";
+    program.values.push_back(container);
+    Node reader = copy;
+    const auto last = static_cast<ValueId>(program.values.size() - 1);
+    reader.ins = {program.nodes[2].ins[0], whole ? last : copy.ins[0]};  // v from the copy of w
+    program.nodes.insert(program.nodes.begin() + 1, reader);
+    const Program joined = join_copies(program, every_kind);
+    ASSERT_EQ(joined.nodes.size(), 4u) << whole;
+    EXPECT_EQ(joined.nodes[0].op->kind(), "sgd_update");
+    EXPECT_EQ(joined.nodes[2].op->kind(), "copy_into");
+    EXPECT_EQ(joined.nodes[3].op->kind(), "sgd_update+copy_into");
+  }
 }
 
 // A master in 16 bits is rounded, and the copy made of that.

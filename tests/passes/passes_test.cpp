@@ -158,6 +158,18 @@ TEST(Fuse, MembersComeInOneOrderOnly) {
   EXPECT_EQ(kinds(fuse(b.finish())), (std::vector<std::string>{"linear+gelu", "bias"}));
 }
 
+// A kernel adds one residual; the second stays a node.
+TEST(Fuse, AMemberComesOnce) {
+  Builder b;
+  const TensorDesc rows{DType::kF32, {{'B', 2}, {'F', 6}}};
+  const ValueId x = b.input("x", {DType::kF32, {{'B', 2}, {'D', 4}}});
+  const ValueId w = b.parameter("w", {DType::kF32, {{'F', 6}, {'D', 4}}});
+  const ValueId y = b.add<LinearOp>({x, w}, "y");
+  const ValueId first = b.add<AddOp>({y, b.input("r", rows)}, "first");
+  b.output("out", b.add<AddOp>({first, b.input("s", rows)}, "second"));
+  EXPECT_EQ(kinds(fuse(b.finish())), (std::vector<std::string>{"linear+add", "add"}));
+}
+
 TEST(Fuse, MembersKeepTheNamesOfTheirNodes) {
   const Program fused = fuse(record_vit(tiny_vit(1)));
   const auto& op = dynamic_cast<const FusedOp&>(*fused.nodes[3].op);

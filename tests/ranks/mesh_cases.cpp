@@ -31,14 +31,14 @@ StepChange zero(int stage, size_t bucket_bytes = 20000) {
 void whole_sums(StepConfig& step) {
   step.whole_sums = true;
 }
-StepChange cut(std::vector<CutTable> tables) {
+StepChange cut(const std::vector<CutTable>& tables) {
   return [=](StepConfig& step) { step.distribution.cuts = tables; };
 }
 // Shares by hand, of evaluations too.
-StepChange balance(std::vector<int64_t> shares) {
+StepChange balance(const std::vector<int64_t>& shares) {
   return [=](StepConfig& step) { step.distribution.cuts = cuts_by_shares(shares, step.eval_batch); };
 }
-StepChange both(StepChange a, StepChange b) {
+StepChange both(const StepChange& a, const StepChange& b) {
   return [=](StepConfig& step) { a(step), b(step); };
 }
 
@@ -200,7 +200,7 @@ constexpr MeshModel kDeep = {"deep", deepen},
                     kDeepLora = {"deep_lora", [](StepConfig&s) { deepen(s), lora(s); }},
                     kDeepParts = {"deep_all_parts", [](StepConfig&s) { deepen(s), all_parts(s); }};
 
-StepChange scheduled(PipelineSchedule schedule, int chunks = 1, std::vector<int> begins = {}) {
+StepChange scheduled(PipelineSchedule schedule, int chunks = 1, const std::vector<int>& begins = {}) {
   return [=](StepConfig& step) {
     step.stages.schedule = schedule, step.stages.chunks = chunks, step.stages.begins = begins;
   };

@@ -6,6 +6,7 @@
 
 #include "io/checkpoint/durable.h"
 #include "ranks/shared_run.h"
+#include "train/helpers/answers.h"
 
 namespace vitrail::testing {
 namespace {
@@ -108,6 +109,11 @@ TEST_P(RanksSave, ALastSaveThatFailsLeavesTheModel) {
     EXPECT_NE(error.hint().find("the model alone is in"), std::string::npos) << error.hint();
   }
   EXPECT_TRUE(std::filesystem::exists(run_ + "/last/model.safetensors"));
+  train(config_, work_ / "whole", {.ranks = kRanks});
+  const Tensors whole = state_of(work_ / "whole");
+  const std::vector<float> kept = params_of(run_ + "/last").at("head.weight");
+  EXPECT_EQ(kept, floats_of(whole, "ema/head.weight")) << "what was evaluated";
+  EXPECT_NE(kept, floats_of(whole, "head.weight"));
   EXPECT_EQ(CheckpointStore(run_).steps().back(), 6);
   EXPECT_TRUE(unfinished().empty());
   const Ran rest = train(config_, run_, {.resume = ResumeMode::kNewest, .ranks = 2});

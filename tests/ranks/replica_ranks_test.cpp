@@ -215,16 +215,18 @@ TEST(Replicas, ALaterDifferenceIsUndoneToo) {
   EXPECT_TRUE(differing(state_of(work / "run"), state_of(work / "calm")).empty());
 }
 
-// A weight of 1e38 makes every gradient NaN: the comparison comes before the run would go back by itself, at
-// half the learning rate.
+// A weight of 1e38 makes every gradient NaN: the comparison comes with the first update that is left out,
+// which asks for it alone, and before the run would go back by itself, at half the learning rate.
 TEST(Replicas, AreComparedBeforeARollbackForNan) {
   const WorkFolder work;
   TrainConfig config = verified_config(10, 100);
   config.train.skip_limit = 2;
+  config.train.eval_every = 100;
   train(config, work / "calm", {.ranks = 3});
   Flip flip{.rank = 2, .step = 5, .place = {"blocks.0.norm1.weight", 30}};
   const Ran ran = train(config, work / "run", {.disturb = flip.hook(), .ranks = 3});
   EXPECT_TRUE(ran.told("replica_differs", "rank 2 on "));
+  EXPECT_TRUE(ran.told("replica_differs", " after step 6: back to step 4"));
   EXPECT_EQ(ran.events_of("rollback"), 0);
   EXPECT_TRUE(differing(state_of(work / "run"), state_of(work / "calm")).empty());
 }

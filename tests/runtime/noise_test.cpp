@@ -150,6 +150,25 @@ TEST(NoiseOfFusedNodes, CountsWhatIsRoundedInBetween) {
                {6 * kUnit + 16 * kUnit + 24 * kUnit + 24 * kHalf + 34 * kHalf}, variance);
 }
 
+// A residual is added to the sums of a GEMM, whose rows need not be as long as those of the member before it.
+TEST(NoiseOfFusedNodes, AResidualCountsOnlyWhereOneIsAddedToAGemm) {
+  const Shape one{{'D', 1}}, row{{'F', 2}}, weight{{'F', 2}, {'D', 1}}, out{{'B', 1}, {'F', 2}};
+  std::vector<FusedOp::Member> members = {
+      {op<ScaleOp>(), {0, 1}}, {op<LinearOp>(), {made_by(0), 2}}, {op<BiasOp>(), {made_by(1), 3}}};
+  std::vector<Known> ins = {{{{'B', 1}, {'D', 1}}, {2}}, {one, {3}}, {weight, {1, -1}}, {row, {10, 20}}};
+  const auto with = [&](const Values& result, bool residual) {
+    return Case{std::make_shared<FusedOp>(members), ins, {out, result}, DType::kBF16, {.residual = residual},
+                std::vector<DType>(5, DType::kBF16)};
+  };
+  const Noise without = noise_of(with({16, 14}, false));
+  expect_noise("no residual", with({16, 14}, true), without.bound, without.variance);
+  members.push_back({op<AddOp>(), {4, made_by(2)}}), ins.push_back({out, {-40, 1}});
+  const Noise exact = noise_of(with({-24, 15}, false));
+  // Of 6, 16 and 6 - 40, and of -6, 14 and -6 + 1.
+  expect_noise("a residual", with({-24, 15}, true),
+               {exact.bound[0] + 34 * kHalf, exact.bound[1] + 14 * kHalf}, exact.variance);
+}
+
 // A GEMM of rounded factors is off by a share of its results' root mean square, which infinite ones are not
 // part of; tensor cores sum like f16.
 TEST(NoiseOfRoundedFactors, IsAShareOfTheResults) {

@@ -1,7 +1,10 @@
 #include "telemetry/run_log.h"
 
+#include <fcntl.h>
 #include <gtest/gtest.h>
 #include <sys/resource.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
 #include <csignal>
 #include <filesystem>
@@ -206,6 +209,18 @@ TEST(AppendFile, TroubleWithADeviceIsToldOnce) {
   EXPECT_FALSE(file.append("a line\n"));
   EXPECT_FALSE(file.append("a line\n"));
   EXPECT_EQ(told, 1);
+}
+
+TEST(AppendFile, APipeThatCannotBeFlushedIsNoTrouble) {
+  const RunFolder folder;
+  const std::string path = folder.file("pipe");
+  ASSERT_EQ(::mkfifo(path.c_str(), 0600), 0);
+  const int reader = ::open(path.c_str(), O_RDONLY | O_NONBLOCK);
+  ASSERT_GE(reader, 0);
+  AppendFile file(path, [](const Error& error) { ADD_FAILURE() << error.message(); });
+  EXPECT_TRUE(file.append("a line\n"));
+  file.sync();
+  ::close(reader);
 }
 
 // A run that opens its files again and again, as after each rollback, must not run out of descriptors.

@@ -4,16 +4,12 @@
 #pragma once
 
 #include "backend/cpu/context.h"
-#include "backend/cpu/elementwise/table.h"
 #include "ops/linear.h"
 
 namespace vitrail::cpu {
 
 std::string declines_unless_f32(const NodeView& node, const DeviceInfo& device);
 inline constexpr const char* kNoRowSums = "makes no sums over the rows it writes";
-inline Activation activation_of(bool tanh_form) {
-  return tanh_form ? Activation::kGeluTanh : Activation::kGeluErf;
-}
 
 // Reads what a launch needs of a node, once: its op and shapes. A launch reads addresses alone.
 using PrepareNode = Prepared (*)(const NodeView&, const DeviceInfo&);

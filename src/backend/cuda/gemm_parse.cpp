@@ -15,10 +15,6 @@ namespace vitrail::cuda {
 
 namespace {
 
-Activation activation(bool tanh_form) {
-  return tanh_form ? Activation::kGeluTanh : Activation::kGeluErf;
-}
-
 // The operands' types decide between exact and tf32, which are the same for 16-bit types.
 std::string arithmetic_unsupported(Arithmetic arithmetic, Multiplier by) {
   if (by == Multiplier::kFp8)
@@ -54,9 +50,9 @@ void read_forward(const NodeView& node, Multiplier by, GemmPlan& plan) {
   plan.bias = p.bias;
   plan.scale = p.scale;
   plan.residual = p.residual;
-  if (p.gelu) plan.act = activation(p.gelu->tanh_form());
+  if (p.gelu) plan.act = activation_of<Activation>(p.gelu->tanh_form());
   if (p.gelu_slope) {
-    plan.act = activation(p.gelu_slope->tanh_form());
+    plan.act = activation_of<Activation>(p.gelu_slope->tanh_form());
     plan.keeps_slope = true;
   }
   if (p.is_patch_embed) {
@@ -114,7 +110,7 @@ void read_gradient(const NodeView& node, Multiplier by, GemmPlan& plan) {
     const auto* kept_slope = dynamic_cast<const GeluSlopeGradOp*>(last.op.get());
     if (flows && slope && is<LinearDxOp>(*op)) {
       plan.slope_at = last.sources[0].input();
-      plan.act = activation(slope->tanh_form());
+      plan.act = activation_of<Activation>(slope->tanh_form());
       plan.sums = slope->row_sums();
     } else if (flows && kept_slope && is<LinearDxOp>(*op)) {
       plan.slope_at = last.sources[0].input();

@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "base/checked.h"
+
 namespace vitrail::cuda {
 
 namespace {
@@ -17,26 +19,22 @@ constexpr double kBeside = 0.6;       // what a block takes beside another one, 
 
 constexpr int kColumns[] = {128, 96, 64, 32};
 
-int64_t parts_of(int64_t whole, int64_t each) {
-  return (whole + each - 1) / each;
-}
-
 }  // namespace
 
 double tile_cycles(const GemmTile& tile, int64_t m, int64_t n, int64_t k, int64_t processors) {
-  const int64_t blocks = parts_of(m, kSmallTileRows) * parts_of(n, tile.columns) * tile.splits;
-  const auto steps = static_cast<double>(parts_of(parts_of(k, kStepTerms), tile.splits));
+  const int64_t blocks = ceil_div(m, kSmallTileRows) * ceil_div(n, tile.columns) * tile.splits;
+  const auto steps = static_cast<double>(ceil_div(ceil_div(k, kStepTerms), tile.splits));
   const auto rows = static_cast<double>(std::min<int64_t>(kSmallTileRows, m));  // others are not loaded
   const double columns = tile.columns;
   const double bytes = (rows + columns) * kStepTerms * 2;
   const double step = std::max({columns * kColumnCycles, bytes / kPortBytes, kLeastStep});
-  const double turns = 1 + kBeside * static_cast<double>(parts_of(blocks, processors) - 1);
+  const double turns = 1 + kBeside * static_cast<double>(ceil_div(blocks, processors) - 1);
   const double cache = static_cast<double>(blocks) * steps * bytes / kCacheBytes;
   return kStart + (tile.splits > 1 ? kExchange : 0) + std::max(turns * steps * step, cache);
 }
 
 GemmTile choose_tile(int64_t m, int64_t n, int64_t k, int64_t processors) {
-  const int64_t most = std::min<int64_t>(parts_of(k, kStepTerms), kMostSplits);
+  const int64_t most = std::min<int64_t>(ceil_div(k, kStepTerms), kMostSplits);
   GemmTile best;
   double least = 0;
   for (const int columns : kColumns)

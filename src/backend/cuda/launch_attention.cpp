@@ -102,9 +102,6 @@ Prepared prepare_backward(const NodeView& node, const DeviceInfo&) {
 size_t stream_grad_scratch(const NodeView&, const AttentionGeometry& g) {
   return stream_scratch_bytes(g.batch, g.heads, g.queries, g.head_size, false);
 }
-size_t backward_scratch(const NodeView& node, const AttentionGeometry& g) {
-  return attention_grad_scratch_bytes(g.batch, g.heads, g.queries, g.head_size, node.ins.size() == 3);
-}
 size_t one_grad_scratch(const NodeView&, const AttentionGeometry& g) {
   return one_query_scratch_bytes(g.batch, g.heads, g.keys);
 }
@@ -181,6 +178,12 @@ std::string declines_unless_16bit(const NodeView& node, int64_t most_elements) {
     return strf("heads of %lld elements; it takes multiples of 8 up to %lld", static_cast<long long>(size),
                 static_cast<long long>(most_elements));
   return {};
+}
+
+size_t backward_scratch(const NodeView& node, const AttentionGeometry& g) {
+  const bool shared = node.ins.size() == 3,
+             exact = shared || !declines_unless_16bit(node, kLongHeadSize).empty();
+  return attention_grad_scratch_bytes(g.batch, g.heads, g.queries, g.head_size, exact, shared);
 }
 
 std::string declines_short(const NodeView& node, const DeviceInfo&) {

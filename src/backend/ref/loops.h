@@ -31,6 +31,8 @@ double softmax_weights(const AttentionGeometry& g, const double* q, const double
                        int64_t i, std::vector<double>& weights);
 // log(1 + exp(x)), without overflow.
 double softplus(double x);
+// Returns an output that sums are added to, as zeros; null when the node has no such output.
+double* cleared_sums(const KernelArgs& args, size_t out);
 // Kernels that others end with, in double.
 void copy_into(const KernelArgs& args);
 void gelu(const KernelArgs& args);

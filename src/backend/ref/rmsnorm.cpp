@@ -46,12 +46,6 @@ void scale_row_grad(const GradOp& op, const double* x, const double* weight, con
   }
 }
 
-double* cleared_sums(const KernelArgs& args, size_t out) {
-  if (out >= args.outs.size()) return nullptr;
-  std::fill_n(args.outs[out].as<double>(), args.outs[out].desc().elems(), 0.0);
-  return args.outs[out].as<double>();
-}
-
 void rmsnorm(const KernelArgs& args) {
   const int64_t width = args.ins[1].desc().elems(), rows = args.ins[0].desc().elems() / width;
   for (int64_t row = 0; row < rows; ++row)

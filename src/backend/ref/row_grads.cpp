@@ -40,15 +40,9 @@ void normalise_grad(const double* x, const double* weight, const double* dy, dou
     dx[i] = inverse * (dy[i] * weight[i] - mean_dn - (x[i] - mean) * inverse * mean_dn_n);
 }
 
-double* zeroed(const KernelArgs& args, size_t out) {
-  if (out >= args.outs.size()) return nullptr;
-  std::fill_n(args.outs[out].as<double>(), args.outs[out].desc().elems(), 0.0);
-  return args.outs[out].as<double>();
-}
-
 // Writes the sums over rows of the first output to output number `sums`.
 void sum_rows_of_first(const KernelArgs& args, size_t sums) {
-  double* target = zeroed(args, sums);
+  double* target = cleared_sums(args, sums);
   const int64_t width = args.outs[sums].desc().elems(), count = args.outs[0].desc().elems();
   for (int64_t i = 0; i < count; ++i) target[i % width] += args.outs[0].as<double>()[i];
 }
@@ -75,7 +69,8 @@ void layernorm_grad(const KernelArgs& args) {
   const double eps = op.eps();
   const int64_t width = args.ins[1].desc().elems(), rows = args.ins[0].desc().elems() / width;
   const bool trained = op.parameters();
-  double *dweight = trained ? zeroed(args, 1) : nullptr, *dbias = trained ? zeroed(args, 2) : nullptr;
+  double *dweight = trained ? cleared_sums(args, 1) : nullptr,
+         *dbias = trained ? cleared_sums(args, 2) : nullptr;
   const double* residual = args.ins.size() > 3 ? args.ins[3].as<double>() : nullptr;
   std::vector<double> own(static_cast<size_t>(width));  // dx may lie where the residual does
   for (int64_t row = 0; row < rows; ++row) {
@@ -93,7 +88,8 @@ void qk_norm_grad(const KernelArgs& args) {
   const Shape& shape = args.ins[0].shape();
   const int64_t heads = shape.local('H'), width = shape.local('E');
   const int64_t rows = args.ins[0].desc().elems() / width;  // over B N T H
-  double* sums[] = {zeroed(args, 1), zeroed(args, 2), zeroed(args, 3), zeroed(args, 4)};
+  double* sums[] = {cleared_sums(args, 1), cleared_sums(args, 2), cleared_sums(args, 3),
+                    cleared_sums(args, 4)};
   for (int64_t row = 0; row < rows; ++row) {
     const int64_t part = row / heads % 3;
     const double *x = args.ins[0].as<double>() + row * width, *dy = args.ins[3].as<double>() + row * width;
@@ -144,16 +140,22 @@ void tanh_grad(const KernelArgs& args) {
 
 void scale_dw(const KernelArgs& args) {
   const double *x = args.ins[0].as<double>(), *dy = args.ins[1].as<double>();
-  double* sum = zeroed(args, 0);
+  double* sum = cleared_sums(args, 0);
   const int64_t width = args.outs[0].desc().elems();
   for (int64_t i = 0, count = args.ins[0].desc().elems(); i < count; ++i) sum[i % width] += x[i] * dy[i];
 }
 
 }  // namespace
 
+double* cleared_sums(const KernelArgs& args, size_t out) {
+  if (out >= args.outs.size()) return nullptr;
+  std::fill_n(args.outs[out].as<double>(), args.outs[out].desc().elems(), 0.0);
+  return args.outs[out].as<double>();
+}
+
 void sum_rows(const KernelArgs& args) {
   const double* x = args.ins[0].as<double>();
-  double* sum = zeroed(args, 0);
+  double* sum = cleared_sums(args, 0);
   const int64_t width = args.outs[0].desc().elems();
   for (int64_t i = 0, count = args.ins[0].desc().elems(); i < count; ++i) sum[i % width] += x[i];
 }

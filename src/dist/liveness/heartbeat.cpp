@@ -58,8 +58,8 @@ Heartbeat::Heartbeat(HeartbeatSettings settings)
                                {"count", settings_.count},
                                {"host", host_},
                                {"pid", static_cast<int64_t>(::getpid())}}));
-  heard_ = now_s();
-  for (Seen& seen : seen_) seen.since = heard_;
+  last_received_ = now_s();
+  for (Seen& seen : seen_) seen.since = last_received_;
   thread_ = std::thread([this] { run(); });
 }
 
@@ -92,16 +92,17 @@ void Heartbeat::run() {
     pollfd waiting{socket_->fd(), POLLIN, 0};
     ::poll(&waiting, 1, static_cast<int>(std::lround(1e3 * look)));
     const double time = now_s();
-    if (time - last > kOwnPause) heard_ += time - last;
+    if (time - last > kOwnPause) last_received_ += time - last;
     last = time;
     const std::lock_guard lock(mutex_);
     if (stop_) return;
     try {
-      for (const std::string& line : socket_->receive()) hear(parse_json(line, "the watch"));
+      for (const std::string& line : socket_->receive()) take(parse_json(line, "the watch"));
     } catch (const std::exception&) {
       // What is not understood is not the watch.
     }
-    if (socket_->closed() || time - heard_ > settings_.limits.silence()) lose_watch(!socket_->closed());
+    if (socket_->closed() || time - last_received_ > settings_.limits.silence())
+      lose_watch(!socket_->closed());
     if (!verdict_) beat();
     if (verdict_ && !left_ && settings_.force && time - decided_ > settings_.limits.grace())
       settings_.force(*verdict_);
@@ -129,18 +130,18 @@ Json Heartbeat::report_of(size_t local, bool& news) {
 }
 
 void Heartbeat::beat() {
-  const bool due = now_s() - beaten_ >= settings_.limits.period();
+  const bool due = now_s() - last_sent_ >= settings_.limits.period();
   bool news = due;
   for (size_t i = 0; i < pulses_.size() && !news; ++i) news = pulses_[i].state().posts != seen_[i].posts;
   if (!news) return;
   Json ranks = Json::array();
   for (size_t i = 0; i < pulses_.size(); ++i) ranks.push_back(report_of(i, news));
   socket_->send(json_text(Json{{"is", "beat"}, {"folder", folder_}, {"ranks", ranks}}));
-  beaten_ = now_s();
+  last_sent_ = now_s();
 }
 
-void Heartbeat::hear(const Json& message) {
-  heard_ = now_s();
+void Heartbeat::take(const Json& message) {
+  last_received_ = now_s();
   const std::string is = message.at("is").get<std::string>();
   if (is == "heard") ++answers_;
   if (is == "heard") changed_.notify_all();
@@ -161,7 +162,7 @@ void Heartbeat::lose_watch(bool silent) {
   end({settings_.watched_by, cut ? kCutOff : kStopped,
        strf("%s %s for %.1f s", who.c_str(),
             cut ? "is cut off: it has acknowledged nothing" : "is stopped: it has said nothing",
-            now_s() - heard_)});
+            now_s() - last_received_)});
 }
 
 void Heartbeat::end(Verdict verdict) {

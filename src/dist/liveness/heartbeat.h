@@ -1,6 +1,6 @@
 // A process of a job as its watch sees it: one thread reports what each of its ranks is doing, about twenty
-// times a second while something changes and once a second otherwise, and hears when the job is to end. Then
-// the ranks' exchanges with others fail, and a process that does not end by itself is ended.
+// times a second while something changes and once a second otherwise, and is told when the job is to end.
+// Then the ranks' exchanges with others fail, and a process that does not end by itself is ended.
 #pragma once
 
 #include <atomic>
@@ -55,7 +55,7 @@ class Heartbeat {
   void run();
   void beat();
   Json report_of(size_t local, bool& news);
-  void hear(const Json& message);
+  void take(const Json& message);
   void lose_watch(bool silent);
   void end(Verdict verdict);
   void say_and_wait(const std::string& line);
@@ -68,7 +68,7 @@ class Heartbeat {
   };
   std::vector<Seen> seen_;  // by rank of this process
   std::unique_ptr<LineSocket> socket_;
-  double heard_ = 0, beaten_ = 0;  // when the watch was last heard, and last told
+  double last_received_ = 0, last_sent_ = 0;  // when a line came from the watch, and when a report went to it
   std::string host_;
 
   std::mutex mutex_;  // of what follows, and of sending

@@ -32,7 +32,7 @@ double Limits::period() const {
 double Limits::silence() const {
   return deadline_s * 2 / 3;
 }
-double Limits::hiccup() const {
+double Limits::reported_silence() const {
   return std::max(1.2, 0.3 * silence());
 }
 double Limits::grace() const {
@@ -59,18 +59,18 @@ void RankTable::join(int rank, const std::string& host, int64_t pid, double now)
   RankRow& r = row(rank);
   r.host = host;
   r.pid = pid;
-  r.heard = now;
+  r.last_report = now;
   r.joined = true;
 }
 
 std::string RankTable::report(const Json& report, double now) {
   RankRow& r = row(report.at("rank").get<int>());
-  const double silent = now - r.heard;
-  r.heard = now;
-  std::string hiccup;
-  if (silent >= limits_.hiccup())
-    hiccup = strf("%s was silent for %.1f s %s: stopped, or without a processor; it goes on", r.who().c_str(),
-                  silent, r.where().c_str());
+  const double silent = now - r.last_report;
+  r.last_report = now;
+  std::string sentence;
+  if (silent >= limits_.reported_silence())
+    sentence = strf("%s was silent for %.1f s %s: stopped, or without a processor; it goes on",
+                    r.who().c_str(), silent, r.where().c_str());
   r.phase = phase_named(report.at("phase").get<std::string>());
   r.step = report.at("step").get<int64_t>();
   r.made = report.at("made").get<int64_t>();
@@ -79,7 +79,7 @@ std::string RankTable::report(const Json& report, double now) {
   for (const Json& event : report.at("events")) r.events.push_back(event);
   if (r.events.size() > Pulse::kEvents)
     r.events.erase(r.events.begin(), r.events.end() - static_cast<std::ptrdiff_t>(Pulse::kEvents));
-  return hiccup;
+  return sentence;
 }
 
 void RankTable::gone(int rank) {
@@ -105,7 +105,7 @@ void RankTable::decide(Verdict verdict) {
 
 void RankTable::forgive(double seconds) {
   started_ += seconds;
-  for (RankRow& r : rows_) r.heard += seconds;
+  for (RankRow& r : rows_) r.last_report += seconds;
 }
 
 void RankTable::judge_absent(double now) {
@@ -127,9 +127,9 @@ void RankTable::judge_absent(double now) {
 void RankTable::judge_silent(double now, const std::function<bool(int rank)>& cut_off) {
   const RankRow* longest = nullptr;
   for (const RankRow& r : rows_)
-    if (r.joined && !r.left && (!longest || r.heard < longest->heard)) longest = &r;
-  if (!longest || now - longest->heard < limits_.silence()) return;
-  const double silent = now - longest->heard;
+    if (r.joined && !r.left && (!longest || r.last_report < longest->last_report)) longest = &r;
+  if (!longest || now - longest->last_report < limits_.silence()) return;
+  const double silent = now - longest->last_report;
   const bool cut = cut_off && cut_off(longest->rank);
   decide({longest->rank, cut ? kCutOff : kStopped,
           strf("%s %s for %.1f s, last seen %s", longest->who().c_str(),

@@ -18,7 +18,7 @@ struct Limits {
 
   double period() const;                          // between two reports of a rank
   double silence() const;                         // after which a rank counts as stopped or cut off
-  double hiccup() const;                          // a silence that is told, if the rank goes on
+  double reported_silence() const;                // a silence that is reported, if the rank goes on
   double join() const { return 8 * deadline_s; }  // all ranks have come by then
   double grace() const;                           // in which a rank may end by itself after the judgement
 };
@@ -44,8 +44,8 @@ struct RankRow {
   int64_t step = 0, made = 0;  // the one being made, and the furthest that its process has made
   std::string node;
   Json events = Json::array();
-  double heard = 0;   // when the last report came
-  double idle_s = 0;  // how long the rank's own thread had posted nothing then
+  double last_report = 0;  // when it came
+  double idle_s = 0;       // how long the rank's own thread had posted nothing then
   bool joined = false, left = false;
 
   std::string who() const;    // "rank 1 on vt1 (pid 4242)"

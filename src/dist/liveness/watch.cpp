@@ -107,10 +107,10 @@ void Watch::take(Peer& peer, const Json& message) {
   if (is == "beat") {
     folder_ = message.at("folder").get<std::string>();
     for (const Json& report : message.at("ranks")) {
-      const std::string hiccup = table_.report(report, now_s());
-      if (hiccup.empty()) continue;
-      if (settings_.told) settings_.told(hiccup);
-      broadcast(json_text(Json{{"is", "news"}, {"text", hiccup}}));
+      const std::string silence = table_.report(report, now_s());
+      if (silence.empty()) continue;
+      if (settings_.told) settings_.told(silence);
+      broadcast(json_text(Json{{"is", "news"}, {"text", silence}}));
     }
   } else if (is == "failed") {
     table_.failed(message.at("rank").get<int>(), message.at("code").get<int>(),

@@ -26,7 +26,7 @@ struct SharedId {
 
 // One rank's call of ncclCommInitRank, on a thread that can be left behind: a call that waits for a rank
 // which never comes cannot be ended safely, and the process is about to end.
-struct Meeting {
+struct Rendezvous {
   std::mutex mutex;
   std::condition_variable changed;
   bool over = false;
@@ -34,10 +34,10 @@ struct Meeting {
   Comm comm = nullptr;
 };
 
-std::shared_ptr<Meeting> meet(const Library& library, std::function<void()> use_device, UniqueId id, int size,
-                              int rank) {
-  auto meeting = std::make_shared<Meeting>();
-  std::thread([meeting, &library, use = std::move(use_device), id, size, rank] {
+std::shared_ptr<Rendezvous> rendezvous(const Library& library, std::function<void()> use_device, UniqueId id,
+                                       int size, int rank) {
+  auto shared = std::make_shared<Rendezvous>();
+  std::thread([shared, &library, use = std::move(use_device), id, size, rank] {
     Comm comm = nullptr;
     Status status = Status::kSuccess;
     try {
@@ -53,13 +53,13 @@ std::shared_ptr<Meeting> meet(const Library& library, std::function<void()> use_
     } catch (const Error&) {
       status = static_cast<Status>(1);
     }
-    const std::lock_guard lock(meeting->mutex);
-    meeting->over = true;
-    meeting->status = status;
-    meeting->comm = comm;
-    meeting->changed.notify_all();
+    const std::lock_guard lock(shared->mutex);
+    shared->over = true;
+    shared->status = status;
+    shared->comm = comm;
+    shared->changed.notify_all();
   }).detach();
-  return meeting;
+  return shared;
 }
 
 class NcclTransport : public DeviceTransport {
@@ -77,8 +77,8 @@ class NcclTransport : public DeviceTransport {
                .out = &shared,
                .counts = {sizeof shared}});
     require(shared.status, "inviting the ranks");
-    const auto meeting = meet(library_, settings_.use_device, shared.id, group.size(), group.rank());
-    const Comm comm = met(*meeting, group);
+    const auto own = rendezvous(library_, settings_.use_device, shared.id, group.size(), group.rank());
+    const Comm comm = joined(*own, group);
     return std::make_unique<NcclCommunicator>(guard_, library_, group, comm, settings_.deadline_s);
   }
 
@@ -92,10 +92,11 @@ class NcclTransport : public DeviceTransport {
                 "NCCL_DEBUG=WARN shows more; --set mesh.transport=staged goes without NCCL");
   }
 
-  Comm met(Meeting& meeting, Communicator& group) const {
+  // Waits until all ranks of the group have come.
+  Comm joined(Rendezvous& own, Communicator& group) const {
     const auto start = Clock::now();
-    std::unique_lock lock(meeting.mutex);
-    while (!meeting.changed.wait_for(lock, std::chrono::milliseconds(20), [&] { return meeting.over; })) {
+    std::unique_lock lock(own.mutex);
+    while (!own.changed.wait_for(lock, std::chrono::milliseconds(20), [&] { return own.over; })) {
       if (const std::string why = group.failure(); !why.empty()) throw Error(ErrorKind::kComm, why);
       if (seconds_since(start) > settings_.deadline_s)
         throw Error(ErrorKind::kDeadline,
@@ -103,8 +104,8 @@ class NcclTransport : public DeviceTransport {
                          settings_.deadline_s),
                     "NCCL_DEBUG=INFO shows where it waits; --set mesh.transport=staged goes without NCCL");
     }
-    require(meeting.status, "meeting the other ranks");
-    return meeting.comm;
+    require(own.status, "meeting the other ranks");
+    return own.comm;
   }
 
   const Library& library_;

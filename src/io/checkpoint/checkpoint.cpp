@@ -147,13 +147,20 @@ void CheckpointStore::save_as_first(const CheckpointContent& content, int64_t le
     make_room(bytes + bytes / 5, least_good);
     write_making_room(content, least_good, together);
     replace_link(at(folder_, RunFiles::kLatest), step_name(content.step), unfinished(RunFiles::kLatest));
-    for (const int64_t step : removable(policy_.keep_last))
-      if (step != content.step) remove(step);
+    remove_outdated(content);
   } catch (const Error& error) {
     // A checkpoint that cannot be read back counts as not written.
     if (error.kind() != ErrorKind::kData) throw;
     throw Error(ErrorKind::kWrite, error.what());
   }
+}
+
+void CheckpointStore::remove_outdated(const CheckpointContent& content) {
+  for (const int64_t step : steps())
+    if (step == content.replaces && step != content.step) remove(step);
+  if (!content.counts) return;
+  for (const int64_t step : removable(policy_.keep_last))
+    if (step != content.step) remove(step);
 }
 
 void CheckpointStore::make_room(uint64_t bytes, int64_t least_good) {

@@ -43,6 +43,8 @@ struct CheckpointContent {
   // the first rank, while the others call help_model.
   std::function<void(const std::string& folder)> write_model;
   std::function<void()> help_model;
+  bool counts = true;        // false: no older checkpoint is one too many because of it
+  int64_t replaces = -1;     // the step of a checkpoint that goes once this one is there
   uint64_t model_bytes = 0;  // approximate size of the model's files, for the check of free space
 };
 
@@ -119,6 +121,7 @@ class CheckpointStore {
   bool is_good(int64_t step);
   std::vector<int64_t> removable(int64_t good_ones);
   void remove(int64_t step);
+  void remove_outdated(const CheckpointContent& content);
   void remove_for_room(int64_t step);
 
   std::string folder_;

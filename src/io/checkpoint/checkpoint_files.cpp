@@ -21,7 +21,7 @@ namespace fs = std::filesystem;
 // The state of a run of one rank.
 constexpr const char* kStateFile = "state-00000-of-00001.safetensors";
 
-std::string at(const std::string& folder, const std::string& name) {
+std::string file_in(const std::string& folder, const std::string& name) {
   return folder + "/" + name;
 }
 
@@ -35,8 +35,8 @@ std::vector<FileRecord> seal_all(const std::string& folder, std::vector<FileReco
   std::erase_if(names, [&](const std::string& name) { return lists(sealed, name); });
   for (const std::string& name : names) {
     std::error_code error;
-    VT_CHECK(fs::is_regular_file(fs::symlink_status(at(folder, name), error)), "%s is not a plain file",
-             at(folder, name).c_str());
+    VT_CHECK(fs::is_regular_file(fs::symlink_status(file_in(folder, name), error)), "%s is not a plain file",
+             file_in(folder, name).c_str());
   }
   std::vector<FileRecord> records = seal_files(folder, names);
   records.insert(records.end(), sealed.begin(), sealed.end());
@@ -62,7 +62,7 @@ void write_pieces(const CheckpointContent& content, const std::string& folder, S
 }
 
 Manifest read_manifest(const std::string& folder, int64_t step) {
-  const std::string path = at(folder, kManifestName);
+  const std::string path = file_in(folder, kManifestName);
   Manifest manifest = parse_manifest(read_file(path, kMaxManifest), path);
   VT_REQUIRE(manifest.step == step, ErrorKind::kData, "%s is of step %lld, its folder is named for step %lld",
              path.c_str(), static_cast<long long>(manifest.step), static_cast<long long>(step));
@@ -84,13 +84,13 @@ void write_checkpoint_files(const CheckpointContent& content, const std::string&
     write_pieces(content, folder, *together, manifest);
   } else {
     if (content.write_model) content.write_model(folder);
-    write_safetensors(at(folder, kStateFile), content.state);
+    write_safetensors(file_in(folder, kStateFile), content.state);
     manifest.files = seal_all(folder);
   }
   const std::string text = manifest_text(manifest);
   parse_manifest(text, kManifestName);
   // The manifest is written last; its own commit flushes the names of all files as well.
-  write_file(at(folder, kManifestName), text);
+  write_file(file_in(folder, kManifestName), text);
 }
 
 Manifest verified_manifest(const std::string& folder, int64_t step, const Partners* partners) {
@@ -99,8 +99,8 @@ Manifest verified_manifest(const std::string& folder, int64_t step, const Partne
   const auto rank = static_cast<uint64_t>(partners ? partners->rank() : 0);
   uint64_t before = 0;  // blocks of the files before
   for (const FileRecord& record : manifest.files) {
-    require_share_intact(RandomAccessFile(at(folder, record.name)), record, (rank + of - before % of) % of,
-                         of);
+    require_share_intact(RandomAccessFile(file_in(folder, record.name)), record,
+                         (rank + of - before % of) % of, of);
     before += record.blocks.size();
   }
   return manifest;
@@ -108,7 +108,7 @@ Manifest verified_manifest(const std::string& folder, int64_t step, const Partne
 
 std::unique_ptr<TensorSource> open_state(const std::string& folder, const Manifest& manifest) {
   if (manifest.pieces > 0) return open_pieces(folder, manifest.save, manifest.pieces);
-  return open_safetensors(at(folder, kStateFile));
+  return open_safetensors(file_in(folder, kStateFile));
 }
 
 }  // namespace vitrail

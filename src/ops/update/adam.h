@@ -34,7 +34,7 @@ class AdamUpdateOp : public Op {
   DimsRule dims() const override { return {"Z"}; }
   double flops(DescSpan ins, DescSpan outs) const override;
   std::string attributes() const override { return scale_.text() + moments_.text(); }
-  std::vector<int> updates() const override { return first_inputs(2 + states()); }
+  std::span<const int> updates() const override { return first_inputs(2 + states()); }
 
   int states() const { return 2; }
   const UpdateScale& scale() const { return scale_; }

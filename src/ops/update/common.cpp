@@ -1,6 +1,6 @@
 #include "ops/update/common.h"
 
-#include <numeric>
+#include <algorithm>
 
 #include "ops/expect.h"
 
@@ -44,12 +44,6 @@ void expect_update(const Op& op, DescSpan ins, int states) {
   expect_same(op, ins[0], ins[1]);
   for (size_t i = 2; i + 1 < ins.size(); ++i) expect_same(op, {ins[i].dtype, ins[0].shape}, ins[i]);
   expect_same(op, control_desc(), ins.back());
-}
-
-std::vector<int> first_inputs(int count) {
-  std::vector<int> inputs(static_cast<size_t>(count));
-  std::iota(inputs.begin(), inputs.end(), 0);
-  return inputs;
 }
 
 TensorDesc hyper_desc() {

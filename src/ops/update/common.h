@@ -62,8 +62,6 @@ struct UpdateSettings {
 
 // Checks the inputs of an update: param, gradient sum, `states` tensors of the parameter's shape, control.
 void expect_update(const Op& op, DescSpan ins, int states);
-// Returns 0..count-1, because an update writes its first inputs.
-std::vector<int> first_inputs(int count);
 TensorDesc hyper_desc();
 TensorDesc control_desc();
 

@@ -49,8 +49,8 @@ class StepControlOp : public Op {
   std::vector<TensorDesc> infer(DescSpan ins) const override;
   DimsRule dims() const override { return {"Z"}; }
   std::string attributes() const override;
-  std::vector<int> updates() const override {
-    return counts_overflows() ? std::vector<int>{2, 3, 4} : std::vector<int>{2, 3};
+  std::span<const int> updates() const override {
+    return first_inputs(counts_overflows() ? 5 : 4).subspan(2);
   }
   bool counts_overflows() const { return scale_.dynamic && scale_.hysteresis > 1; }
 

@@ -9,7 +9,13 @@ namespace vitrail {
 
 class CopiedUpdateOp : public Op {
  public:
-  explicit CopiedUpdateOp(OpPtr update) : update_(std::move(update)), kind_(kind_of(update_->kind())) {}
+  // An update's inputs are what it updates and the control, after which the copy comes.
+  explicit CopiedUpdateOp(OpPtr update)
+      : update_(std::move(update)),
+        kind_(kind_of(update_->kind())),
+        updates_(update_->updates().begin(), update_->updates().end()) {
+    updates_.push_back(static_cast<int>(updates_.size()) + 1);
+  }
 
   std::string_view kind() const override { return kind_; }  // "adam_update+copy_into"
   std::vector<TensorDesc> infer(DescSpan ins) const override {
@@ -23,12 +29,7 @@ class CopiedUpdateOp : public Op {
     return update_->flops(ins.first(ins.size() - 1), outs);
   }
   std::string attributes() const override { return update_->attributes(); }
-  // An update's inputs are what it updates and the control, after which the copy comes.
-  std::vector<int> updates() const override {
-    std::vector<int> inputs = update_->updates();
-    inputs.push_back(static_cast<int>(inputs.size()) + 1);
-    return inputs;
-  }
+  std::span<const int> updates() const override { return updates_; }
 
   const OpPtr& update() const { return update_; }
   static std::string kind_of(std::string_view update) {
@@ -38,6 +39,7 @@ class CopiedUpdateOp : public Op {
  private:
   OpPtr update_;
   std::string kind_;
+  std::vector<int> updates_;
 };
 
 }  // namespace vitrail

@@ -19,7 +19,7 @@ class EmaUpdateOp : public Op {
   DimsRule dims() const override { return {"Z"}; }
   double flops(DescSpan ins, DescSpan outs) const override;
   std::string attributes() const override { return warmup_ ? "warm-up" : ""; }
-  std::vector<int> updates() const override { return {0}; }
+  std::span<const int> updates() const override { return first_inputs(1); }
 
   bool warmup() const { return warmup_; }
   double decay(const double* hyper, const StepValues& step) const;  // d

@@ -33,7 +33,7 @@ class LambUpdateOp : public Op {
   int64_t reduction_length(DescSpan ins) const override { return ins[0].elems(); }
   double flops(DescSpan ins, DescSpan outs) const override;
   std::string attributes() const override;
-  std::vector<int> updates() const override { return first_inputs(2 + states()); }
+  std::span<const int> updates() const override { return first_inputs(2 + states()); }
 
   int states() const { return 2; }
   const UpdateScale& scale() const { return scale_; }

@@ -27,7 +27,7 @@ class LambMomentsOp : public Op {
   DimsRule dims() const override { return {"Z"}; }
   int64_t reduction_length(DescSpan ins) const override { return ins[0].elems(); }
   std::string attributes() const override { return whole_.attributes(); }
-  std::vector<int> updates() const override { return {1, 2, 3}; }
+  std::span<const int> updates() const override { return first_inputs(4).subspan(1); }
 
   const LambUpdateOp& whole() const { return whole_; }
 
@@ -51,7 +51,7 @@ class LambMoveOp : public Op {
   }
   DimsRule dims() const override { return {"Z"}; }
   std::string attributes() const override { return whole_.attributes(); }
-  std::vector<int> updates() const override { return {0}; }
+  std::span<const int> updates() const override { return first_inputs(1); }
 
   const LambUpdateOp& whole() const { return whole_; }
 

@@ -19,7 +19,7 @@ class LionUpdateOp : public Op {
   DimsRule dims() const override { return {"Z"}; }
   double flops(DescSpan ins, DescSpan outs) const override;
   std::string attributes() const override;
-  std::vector<int> updates() const override { return first_inputs(2 + states()); }
+  std::span<const int> updates() const override { return first_inputs(2 + states()); }
 
   int states() const { return 1; }
   const UpdateScale& scale() const { return scale_; }

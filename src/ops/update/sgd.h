@@ -20,7 +20,7 @@ class SgdUpdateOp : public Op {
   DimsRule dims() const override { return {"Z"}; }
   double flops(DescSpan ins, DescSpan outs) const override;
   std::string attributes() const override;
-  std::vector<int> updates() const override { return first_inputs(2 + states()); }
+  std::span<const int> updates() const override { return first_inputs(2 + states()); }
 
   int states() const { return momentum_ > 0 ? 1 : 0; }
   const UpdateScale& scale() const { return scale_; }

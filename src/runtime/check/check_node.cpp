@@ -23,7 +23,7 @@ TensorView NodeCheck::copy(const TensorView& view, RankContext& owner) {
 }
 
 void NodeCheck::add_persistent(const TensorView& plain, RankContext& owner) {
-  const std::vector<int> updated = node_.op->updates();
+  const std::span<const int> updated = node_.op->updates();
   const bool shared = owner.hardware->shares_host_memory();
   if (!shared || std::find(updated.begin(), updated.end(), static_cast<int>(ins_.size())) != updated.end())
     ins_.push_back(copy(plain, owner));

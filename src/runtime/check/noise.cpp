@@ -134,12 +134,12 @@ bool is_gemm(const Op& op) {
   return is<LinearOp, LinearDxOp, PatchEmbedOp>(op);
 }
 
-// A library adds bias and residual in an order of its own, so the largest of the possible intermediate
-// results counts as rounded.
-void round_residual(const std::vector<Known>& made, const Args& args, Noise& noise) {
+// A library adds bias and residual to the sums of a GEMM in an order of its own, so the largest of the
+// possible intermediate results counts as rounded.
+void round_residual(const Known& sums, const Known& biased, const Args& args, Noise& noise) {
   const DType type = narrow_type(args.query.descs);
   for (size_t i = 0; i < noise.bound.size(); ++i) {
-    const double gemm = made.front().values[i], with_bias = made.back().values[i];
+    const double gemm = sums.values[i], with_bias = biased.values[i];
     const double with_residual = args.out.values[i] - (with_bias - gemm);
     const double largest = std::max({std::abs(gemm), std::abs(with_bias), std::abs(with_residual)});
     noise.bound[i] += rounding_of(type, largest);
@@ -157,6 +157,7 @@ Noise of_fused(const FusedOp& fused, const Args& args) {
   const size_t end = kept ? static_cast<size_t>(fused.kept()) : fused.members().size() - 1;
   const size_t first = kept ? args.result : 0, count = kept ? 1 : args.results.size() - keeps;
   std::vector<Known> made;
+  size_t gemm = fused.members().size();  // the one behind which a residual may be added
   for (size_t m = 0;; ++m) {
     const FusedOp::Member& member = fused.members()[m];
     std::vector<Known> ins;
@@ -167,9 +168,11 @@ Noise of_fused(const FusedOp& fused, const Args& args) {
     if (m == end) {
       Noise noise = of_node({own, args.results.subspan(first, count), args.types.subspan(first, count),
                              args.result - first, args.out});
-      if (query.rounding.residual && made.size() > 1) round_residual(made, args, noise);
+      if (query.rounding.residual && is<AddOp>(*member.op) && gemm + 1 < made.size())
+        round_residual(made[gemm], made.back(), args, noise);
       return noise;
     }
+    if (is_gemm(*member.op)) gemm = m;
     made.push_back(run_member(*member.op, ins, query.pool));
     made.back().noise = of_node({own, {&made.back(), 1}, {&outs[m].dtype, 1}, 0, made.back()});
     const Rounding& rounding = query.rounding;

@@ -4,6 +4,7 @@
 
 #include "backend/cpu/launch.h"
 #include "backend/cpu/tiles.h"
+#include "backend/gemm_node.h"
 #include "ops/bias.h"
 #include "ops/elementwise.h"
 #include "ops/gelu.h"
@@ -15,7 +16,7 @@ namespace vitrail::cpu {
 namespace {
 
 Prepared prepare_gelu(const NodeView& node, const DeviceInfo&) {
-  const Activation act = activation_of(static_cast<const GeluOp&>(node.op).tanh_form());
+  const Activation act = activation_of<Activation>(static_cast<const GeluOp&>(node.op).tanh_form());
   return {0, [act, count = node.ins[0].elems()](const KernelArgs& args) {
             parallel_activate(context_of(args), act, args.ins[0].as<float>(), count,
                               args.outs[0].as<float>());
@@ -75,7 +76,7 @@ Prepared prepare_accumulate(const NodeView& node, const DeviceInfo&) {
 }
 
 Prepared prepare_gelu_grad(const NodeView& node, const DeviceInfo&) {
-  const Activation act = activation_of(static_cast<const GeluGradOp&>(node.op).tanh_form());
+  const Activation act = activation_of<Activation>(static_cast<const GeluGradOp&>(node.op).tanh_form());
   return {0, [act, all = node.ins[0].elems()](const KernelArgs& args) {
             const CpuContext context = context_of(args);
             const float *x = args.ins[0].as<float>(), *dy = args.ins[1].as<float>();

@@ -133,7 +133,7 @@ Prepared prepare_input_grad(const NodeView& node, const DeviceInfo& device) {
   const IsaKernels& isa = isa_of(device);
   const size_t bytes = padded_bytes(isa.packed_elems(e.k, e.n));
   const GeluGradOp* gelu = gelu_after_dx(node.op);
-  const Activation act = gelu ? activation_of(gelu->tanh_form()) : Activation::kNone;
+  const Activation act = gelu ? activation_of<Activation>(gelu->tanh_form()) : Activation::kNone;
   const auto run = [e, bytes, act](const KernelArgs& args) {
     const CpuContext context = context_of(args);
     auto* packed = reinterpret_cast<float*>(context.scratch.data());

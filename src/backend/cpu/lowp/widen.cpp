@@ -118,7 +118,11 @@ Prepared prepare_widened(const NodeView& node, const DeviceInfo& device) {
   VT_CHECK(kernel, "no f32 kernel for %s", std::string(node.op.kind()).c_str());
   size_t copies = 0;
   WideViews wide_ins(node.ins, copies), wide_outs(node.outs, copies);
-  Widened widened{node.op.updates(), std::move(wide_ins), std::move(wide_outs), copies,
+  const std::span<const int> updates = node.op.updates();
+  Widened widened{{updates.begin(), updates.end()},
+                  std::move(wide_ins),
+                  std::move(wide_outs),
+                  copies,
                   kernel->prepare({node.op, ins, outs}, device)};
   const size_t bytes = copies + widened.inner.scratch_bytes;
   return {bytes, std::move(widened)};

@@ -7,12 +7,13 @@
 
 namespace vitrail::cuda {
 
-// Every query of every head has two floats: the logarithm of its softmax's sum, and the mean of its weights'
-// gradients. Queries that all images share also have one gradient per image, before these are summed.
+// Every query of every head has the mean of its weights' gradients and, of its softmax's sum, the logarithm
+// or, exact in f32, the largest score and the inverse of the sum relative to it. Queries that all images
+// share also have one gradient per image, before these are summed.
 inline size_t attention_grad_scratch_bytes(int64_t batch, int64_t heads, int64_t queries, int64_t head_size,
-                                           bool shared_queries) {
+                                           bool exact, bool shared_queries) {
   const int64_t rows = batch * heads * queries;
-  return static_cast<size_t>(rows * (2 + (shared_queries ? head_size : 0))) * sizeof(float);
+  return static_cast<size_t>(rows * ((exact ? 3 : 2) + (shared_queries ? head_size : 0))) * sizeof(float);
 }
 
 // The scratch of stream_backward: for every 64 queries of a head two facts each, then, where the forward op

@@ -12,12 +12,19 @@ namespace {
 
 constexpr int kRows = kPlainRows, kWarps = kPlainWarps, kRowsEach = kRows / kWarps;
 
+// A query's largest score, the inverse of its softmax's sum relative to that, and the mean of its weights'
+// gradients. The logarithm of the sum, in the range of 8 for thousands of keys, would round by more than the
+// sum.
+struct ExactFacts {
+  float top, inverse, mean;
+};
+
 struct Scratch {
-  QueryFacts* facts;
+  ExactFacts* facts;
   float* dq;  // one per image, where queries are shared
 
   __host__ __device__ explicit Scratch(const AttentionGradCall& call)
-      : facts(static_cast<QueryFacts*>(call.scratch)),
+      : facts(static_cast<ExactFacts*>(call.scratch)),
         dq(reinterpret_cast<float*>(facts + call.batch * call.heads * call.queries)) {}
 };
 
@@ -87,9 +94,9 @@ struct Survey {
       dot[r] = dot[r] * keep + weight * dweights[r];
     }
   }
-  __device__ QueryFacts conclude(int r) const {
+  __device__ ExactFacts conclude(int r) const {
     const float all = lanes_max(top[r]), keep = expf(top[r] - all), total = lanes_sum(sum[r] * keep);
-    return {all + logf(total), lanes_sum(dot[r] * keep) / total};
+    return {all, 1 / total, lanes_sum(dot[r] * keep) / total};
   }
 };
 
@@ -156,10 +163,10 @@ __global__ void __launch_bounds__(32 * kWarps) query_facts(const __grid_constant
     place.board.dots(place.row, scores, dweights);
     if (at + lane < place.others.rows) survey.see(scores, dweights, call.scale);
   });
-  QueryFacts* facts = Scratch(call).facts + place.index * call.queries;
+  ExactFacts* facts = Scratch(call).facts + place.index * call.queries;
   for (int r = 0; r < kRowsEach; ++r) {
     const int query = place.first + place.row + r;
-    const QueryFacts found = survey.conclude(r);
+    const ExactFacts found = survey.conclude(r);
     if (lane == 0 && query < place.own.rows) facts[query] = found;
   }
 }
@@ -167,15 +174,15 @@ __global__ void __launch_bounds__(32 * kWarps) query_facts(const __grid_constant
 // Writes the weights and the scores' gradients of this warp's rows, with the other side's rows from `at` on,
 // to shared memory.
 template <bool kKeys>
-__device__ void differentiate(const Place& place, const QueryFacts* facts, int at) {
+__device__ void differentiate(const Place& place, const ExactFacts* facts, int at) {
   const int lane = threadIdx.x % 32;
   float scores[kRowsEach], dweights[kRowsEach];
   place.board.dots(place.row, scores, dweights);
   for (int r = 0; r < kRowsEach; ++r) {
     const int query = kKeys ? at + lane : place.first + place.row + r;
     const bool known = at + lane < place.others.rows && query < place.call.queries;
-    const QueryFacts fact = known ? facts[query] : QueryFacts{0, 0};
-    const float weight = known ? expf(scores[r] * place.call.scale - fact.log_sum) : 0;
+    const ExactFacts fact = known ? facts[query] : ExactFacts{0, 0, 0};
+    const float weight = known ? expf(scores[r] * place.call.scale - fact.top) * fact.inverse : 0;
     place.board.weights[(place.row + r) * kRows + lane] = weight;
     place.board.dscores[(place.row + r) * kRows + lane] =
         weight * (dweights[r] - fact.mean) * place.call.scale;
