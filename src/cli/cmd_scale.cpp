@@ -7,8 +7,8 @@
 #include "io/find_model.h"
 #include "launch/hosts.h"
 #include "launch/namespace_nodes.h"
+#include "measure/study/study_predictor.h"
 #include "measure/study/study_report.h"
-#include "measure/study/study_run.h"
 
 namespace vitrail::cli {
 
@@ -47,7 +47,7 @@ StudyPlaces places_of(const StudyConfig& config, const std::string& folder,
 
 void run_scale(const Options& options, Console& console) {
   const StudyConfig config = read_study(options);
-  if (!config.predicted.empty()) read_predicted(config.predicted);  // refused before anything runs
+  const StudyPredictor predictor(config);  // what is named wrongly is refused before anything runs
   const StudyFolder folder(options.text("out"), config);
   const SignalGuard stop;
   std::optional<NamespaceNodes> nodes;
@@ -65,8 +65,10 @@ void run_scale(const Options& options, Console& console) {
                                  console.say(now.last->which.name() + " failed: " + now.last->error);
                              },
                          .stop = [&] { return stop.wanted(); }};
+  StudyPrediction prediction = predictor.predict(places, hooks, folder.cores());
+  for (const std::string& note : prediction.notes) console.say(note);
   const Study study(config, folder.header(), folder.cores(),
-                    run_study(config, folder, places, hooks, options.flag("retry")));
+                    run_study(config, folder, places, hooks, options.flag("retry")), std::move(prediction));
   progress.finish();
   write_study(study, folder.path());
   console.print_json(to_json(study));
@@ -80,11 +82,14 @@ Command scale_command() {
   CommandSpec spec{
       .name = "scale",
       .summary = "a scaling study: strong and weak, over ranks, batches, models and transports",
-      .examples = {{"scale -m vit_tiny_patch16_224 --image 64 --ranks 1,2,4 --batches 16,32 --out runs/study",
-                    "tables, CSV, figures and a report; the same command goes on where a killed one was"},
-                   {"scale --config configs/studies/strong.json", "a study kept in a file"},
-                   {"scale --kind train --recipe configs/demo-fashion.json --batches 32,128 --epochs 2",
-                    "short training runs: accuracy and loss as well"}},
+      .examples =
+          {{"scale -m vit_tiny_patch16_224 --image 64 --ranks 1,2,4 --batches 16,32 --out runs/study",
+            "tables, CSV, figures and a report; the same command goes on where a killed one was"},
+           {"scale --config configs/studies/strong.json", "a study kept in a file"},
+           {"scale -m vit_tiny_patch16_224 --ranks 1,2,4 --weak --cluster ethernet-1g --target desk.json",
+            "what plan --cluster predicts as dashed lines beside what is measured"},
+           {"scale --kind train --recipe configs/demo-fashion.json --batches 32,128 --epochs 2",
+            "short training runs: accuracy and loss as well"}},
       .options = {{.name = "out",
                    .help = "the study's folder",
                    .metavar = "DIR",

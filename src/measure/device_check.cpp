@@ -55,32 +55,45 @@ std::vector<std::string> files_of_this_machine(const std::vector<std::string>& p
   return names;
 }
 
-std::optional<DeviceFile> file_of_device(const DeviceInfo& device, const std::vector<std::string>& paths) {
-  std::optional<DeviceFile> found;
-  for_each_file(paths, [&](const std::string&, DeviceFile file) {
-    if (!found && (file.like || !file.curves.empty()) && mismatch(file, device).empty())
-      found = std::move(file);
+namespace {
+// Returns the path of the first file that describes the device and has curves; empty: none does.
+std::string path_of_device(const DeviceInfo& device, const std::vector<std::string>& paths) {
+  std::string found;
+  for_each_file(paths, [&](const std::string& path, const DeviceFile& file) {
+    if (found.empty() && (file.like || !file.curves.empty()) && mismatch(file, device).empty()) found = path;
   });
   return found;
 }
+}  // namespace
+
+std::optional<DeviceFile> file_of_device(const DeviceInfo& device, const std::vector<std::string>& paths) {
+  const std::string path = path_of_device(device, paths);
+  return path.empty() ? std::nullopt : std::optional(read_device_file(path));
+}
 
 namespace {
-// Reads the file that an option names.
-DeviceFile read_matching(const std::string& named, const std::vector<std::filesystem::path>& places,
-                         const DeviceInfo& device, const char* option) {
-  const std::string path = find_device_file(named, places, option);
-  DeviceFile file = read_device_file(path);
-  if (const std::string why = mismatch(file, device); !why.empty())
+// Returns the path of the file that an option names.
+std::string matching_path(const std::string& named, const std::vector<std::filesystem::path>& places,
+                          const DeviceInfo& device, const char* option) {
+  std::string path = find_device_file(named, places, option);
+  if (const std::string why = mismatch(read_device_file(path), device); !why.empty())
     throw Error(ErrorKind::kData, strf("%s does not describe this machine: %s", path.c_str(), why.c_str()),
                 "vitrail bench calibrate --out FILE makes one that does");
-  return file;
+  return path;
 }
 }  // namespace
 
+std::optional<std::string> speed_path(const DeviceInfo& device, const std::string& named,
+                                      const std::vector<std::filesystem::path>& places) {
+  std::string path = named.empty() ? path_of_device(device, all_device_files(places))
+                                   : matching_path(named, places, device, "--target");
+  return path.empty() ? std::nullopt : std::optional(std::move(path));
+}
+
 std::optional<DeviceFile> speed_of(const DeviceInfo& device, const std::string& named,
                                    const std::vector<std::filesystem::path>& places) {
-  if (named.empty()) return file_of_device(device, all_device_files(places));
-  return read_matching(named, places, device, "--target");
+  const std::optional<std::string> path = speed_path(device, named, places);
+  return path ? std::optional(read_device_file(*path)) : std::nullopt;
 }
 
 std::function<double(const StepPlan&, int64_t)> update_predictor(
@@ -96,7 +109,7 @@ std::vector<CheckedStep> check_device_file(const std::string& named,
                                            const std::vector<std::filesystem::path>& places,
                                            const DeviceInfo& device, std::vector<std::string> dtypes,
                                            double budget, const std::function<void(int64_t)>& advance) {
-  const DeviceFile file = read_matching(named, places, device, "--check");
+  const DeviceFile file = read_device_file(matching_path(named, places, device, "--check"));
   if (dtypes.empty()) dtypes = {"f32"};
   std::vector<CheckedStep> checked;
   for (const CalibrationStep& step : calibration_steps(device, dtypes, true)) {

@@ -18,8 +18,12 @@ namespace vitrail {
 std::vector<std::string> files_of_this_machine(const std::vector<std::string>& paths);
 // Returns the first of them that describes a device and has curves; nothing where none does.
 std::optional<DeviceFile> file_of_device(const DeviceInfo& device, const std::vector<std::string>& paths);
-// Returns the file that is named, by its name in `places` or its path, or the first there that describes the
-// device. Throws Error(kData) for a named one that does not.
+// Returns the path of the file that is named, by its name in `places` or its path, or of the first there that
+// describes the device and has curves; nothing where none does. Throws Error(kData) for a named one that does
+// not.
+std::optional<std::string> speed_path(const DeviceInfo& device, const std::string& named,
+                                      const std::vector<std::filesystem::path>& places);
+// Returns that file.
 std::optional<DeviceFile> speed_of(const DeviceInfo& device, const std::string& named,
                                    const std::vector<std::filesystem::path>& places);
 // Returns what predicts the seconds of a run's updates by that file; nothing where there is none.

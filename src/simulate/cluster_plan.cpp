@@ -214,9 +214,7 @@ int64_t compared_batch(const ClusterQuestion& q) {
 
 ClusterQuestion question_of(const ClusterSettings& settings, const std::vector<std::filesystem::path>& places,
                             const ClusterRun& run) {
-  if (!run.target.file)
-    throw Error(ErrorKind::kConfig, "--cluster needs the speed of its devices",
-                "--target h200, or a file that bench calibrate wrote");
+  require_speed(run.target.file.has_value());
   const auto require = [](const char* name, double value, double least, double most, const char* hint) {
     if (value >= least && value <= most) return;
     throw Error(ErrorKind::kConfig, strf("--%s is %.10g; expected %.10g to %.10g", name, value, least, most),
@@ -249,6 +247,12 @@ void plan_every_mesh(const ClusterQuestion& q, Planner& planner, ClusterPlan& pl
 }
 
 }  // namespace
+
+void require_speed(bool known) {
+  if (known) return;
+  throw Error(ErrorKind::kConfig, "--cluster needs the speed of its devices",
+              "--target h200, or a file that bench calibrate wrote");
+}
 
 ClusterPlan plan_cluster(const ClusterSettings& settings, const std::vector<std::filesystem::path>& places,
                          const ClusterRun& run) {

@@ -90,6 +90,9 @@ struct ClusterPlan {
   const ClusterRow* runner_up() const;
 };
 
+// Throws Error(kConfig) where no device file says how fast the devices of a cluster are.
+void require_speed(bool known);
+
 // Looks for networks by name in `places`. Throws Error(kConfig) when the mesh of the run is not one of the
 // devices, or cannot run.
 ClusterPlan plan_cluster(const ClusterSettings& settings, const std::vector<std::filesystem::path>& places,

@@ -68,6 +68,27 @@ def check_results(folder):
     return study
 
 
+def check_prediction(folder):
+    """A prediction is drawn into a study that is measured already, and changes nothing of that; wrong files are refused as plan does."""
+    before, device = cases_of(folder), str(folder.parent / "desk.json")
+    subprocess.run([VITRAIL, "bench", "calibrate", "--at-threads", "1", "--budget", "0", "--rounds", "1", "--gemm", "64x64x64", "--out", device],
+                   capture_output=True, check=True, timeout=60)
+    done = run(folder, "--cluster", "ethernet-1g", "--target", device)
+    assert cases_of(folder) == before and "predicted against measured" in done.stdout, done.stdout
+    study, cores = json.loads((folder / "study.json").read_text()), len(os.sched_getaffinity(0))
+    for curve in study["curves"]:
+        for row in curve["rows"]:
+            assert (row["predicted_epoch_s"] is not None) == (row["ranks"] <= cores), row
+    assert study["prediction"]["by"].startswith("plan --cluster: CPU hosts on 1 Gbit/s Ethernet, "), study["prediction"]
+    for name in ("strong", "weak", "speedup", "weak-speedup"):
+        assert "predicted: threads, batch 4" in (folder / f"{name}.svg").read_text(), name
+    for wrong in (["--cluster", "nonet", "--target", device], ["--cluster", device, "--target", device], ["--cluster", "dgx-2", "--target", "nodev"]):
+        plan = subprocess.run([VITRAIL, "plan", "-m", "vit_tiny_patch16_224", *wrong], capture_output=True, text=True, timeout=60)
+        said = run(folder.parent / "wrong", *wrong, code=plan.returncode)
+        assert plan.returncode == 65 and said.stderr == plan.stderr, (plan.stderr, said.stderr)
+    assert not (folder.parent / "wrong").exists()
+
+
 def main():
     with tempfile.TemporaryDirectory() as place:
         whole, broken = Path(place) / "whole", Path(place) / "broken"
@@ -76,6 +97,7 @@ def main():
         assert "failed" not in done.stderr, done.stderr
         assert "speed-up" in printed and "Amdahl" in printed and "Recommended" in printed, printed
         first = check_results(whole)
+        check_prediction(whole)
         kept = killed_after(broken, 3)
         assert 3 <= len(kept) < len(first["order"])
         run(broken)

@@ -5,27 +5,12 @@
 
 #include "base/error.h"
 #include "base/file.h"
-#include "measure/host.h"
-#include "plan/devices.h"
+#include "own_device.h"
 #include "temp_folder.h"
 #include "thrown.h"
 
 namespace vitrail {
 namespace {
-
-// This machine as a file, with one synthetic curve.
-DeviceFile own_file() {
-  const DeviceInfo device = device_here("cpu", 0, "");
-  DeviceFile file;
-  file.name = read_machine().processor;
-  file.memory_bytes = uint64_t{1} << 30;
-  file.spec = CpuSpec{.isa = isa_name(device.isa),
-                      .cores = read_machine().usable,
-                      .rates = {{.threads = 1, .fma_gflops = 100, .copy_gbps = 10}},
-                      .gemms = {{.m = 64, .n = 64, .k = 64, .threads = 1, .gflops = 50}}};
-  file.curves.add({"linear", "packed gemm", "f32", 1, {}}, {{1e6, 1e5, 1e4, 1e4}, 1e-4});
-  return file;
-}
 
 std::string why(const DeviceFile& file) {
   return mismatch(file, device_here("cpu", 0, ""));
@@ -94,6 +79,10 @@ TEST(DeviceCheck, FindsTheFilesOfThisMachine) {
   EXPECT_FALSE(file_of_device(device, {broken, paths[3]}));
   EXPECT_TRUE(speed_of(device, "mine", {folder.path()}));
   EXPECT_TRUE(speed_of(device, "", {folder.path()}));
+  EXPECT_EQ(speed_path(device, "mine", {folder.path()}), paths[2]);
+  EXPECT_EQ(speed_path(device, "", {folder.path()}), paths[2]) << "one without curves is not taken unnamed";
+  EXPECT_EQ(speed_path(device, "bare", {folder.path()}), paths[1]);
+  EXPECT_FALSE(speed_path(device, "", {}));
   EXPECT_THROW(speed_of(device, "other", {folder.path()}), Error);
   EXPECT_THROW(speed_of(device, "none such", {folder.path()}), Error);
 }

@@ -63,6 +63,33 @@ TEST(StudyCases, EveryCaseHasItsCommand) {
             "--set train.tensorboard=false --ranks 2");
 }
 
+// A plan is told what its case is told of the run, and of the device by the files alone.
+TEST(StudyCases, EveryUpdateHasItsPlan) {
+  StudyConfig plain, full;
+  full.image = "32", full.recipe = "r.json", full.dtype = "bf16", full.threads = 3;
+  full.settings = {"optim.lr=1", "mesh.tp=2"};
+  const auto said = [](const StudyCase& one, const StudyConfig& config, int64_t nodes) {
+    return join(plan_words_of(one, config, "vitrail", {"net.json", "desk.json", nodes}), " ");
+  };
+  StudyCase one{.model = "vit", .device = "cuda:1", .transport = "nodes", .ranks = 4, .batch = 8};
+  const std::string on = " --target desk.json --device cpu --threads ";
+  EXPECT_EQ(said(one, plain, 2),
+            "vitrail plan --json --cluster net.json --nodes 2 --devices 2 --set mesh.dp=0 --model vit" + on +
+                "1 --batch 8");
+  EXPECT_EQ(
+      said(one, full, 1),
+      "vitrail plan --json --cluster net.json --nodes 1 --devices 4 --set mesh.dp=0 --model vit --image 32 "
+      "--config r.json --dtype bf16" +
+          on + "3 --set optim.lr=1 --set mesh.tp=2 --batch 8");
+  one.kind = CaseKind::kTrain;
+  EXPECT_EQ(said(one, full, 1),
+            "vitrail plan --json --cluster net.json --nodes 1 --devices 4 --set mesh.dp=0 --config r.json "
+            "--dtype bf16" +
+                on +
+                "3 --set optim.lr=1 --set mesh.tp=2 --set model.arch=vit --set model.image=32 "
+                "--set train.batch=32 --set train.accumulation=1");
+}
+
 std::vector<std::string> names_in(const StudyConfig& config) {
   std::vector<std::string> names;
   for (const StudyCase& one : list_cases(config)) names.push_back(one.name());
@@ -117,7 +144,7 @@ TEST(StudyConfig, DefaultsAreThoseOfTheDocs) {
     "ranks": ["1", "2"], "batches": ["16"], "strong": "global", "weak": false, "repeat": 3, "updates": 10,
     "warmup": 2, "epochs": 2, "threads": 1, "dtype": "", "images": 50000,
     "messages": ["0.01", "0.1", "1", "10"], "hosts": "", "namespaces": 0, "rate": "", "seed": 0,
-    "timeout": 900.0, "predicted": "", "settings": []})");
+    "timeout": 900.0, "predicted": "", "cluster": "", "target": "", "settings": []})");
   EXPECT_EQ(to_json(StudyConfig()), expected);
   const std::vector<FieldSpec> fields = study_fields();
   ASSERT_EQ(fields.size() + 1, expected.size());

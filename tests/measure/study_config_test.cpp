@@ -42,6 +42,13 @@ TEST(StudyConfig, BadInputIsNamed) {
       {"--transports: nodes are named by nothing", [](StudyConfig& c) { c.transports = {"nodes"}; }},
       {"--transports: nodes are given", [](StudyConfig& c) { c.hosts = "vt1:2"; }},
       {"--rate", [](StudyConfig& c) { c.rate = "1gbit"; }},
+      {"--cluster: --predicted names",
+       [](StudyConfig& c) { c.cluster = "dgx-a100", c.predicted = "p.json"; }},
+      {"--target: --predicted names", [](StudyConfig& c) { c.target = "h200", c.predicted = "p.json"; }},
+      {"--target: one file does not describe several devices",
+       [](StudyConfig& c) {
+         c.target = "h200", c.device = {"cpu", "cuda"};
+       }},
       {"--strong", [](StudyConfig& c) { c.strong = StrongScaling::kNone, c.weak = false; }},
       {"--kind", [](StudyConfig& c) { c.kind = StudyKind::kTrain; }}};
   for (const Bad& bad : table) {

@@ -188,28 +188,50 @@ TEST(StudyFigures, AtMostEightLinesOfEpochs) {
   EXPECT_EQ(figure_named(figures, "rank-load")->legend.size(), 8u);
 }
 
-// What was predicted is drawn as the time of the same work: 100 updates.
+// What was predicted is drawn as the time of the same work, 100 updates, and as its speed-up against the
+// predicted one of one rank: dashed, in the colour of its curve, under a name of its own.
 TEST(StudyFigures, PredictedPointsStandBesideTheirCurve) {
   const TempFolder temp;
-  StudyConfig config = figure_config();
-  config.weak = false;
-  config.predicted = temp.file("p.json", R"([
+  const std::string path = temp.file("p.json", R"([
     {"model": "vit", "ranks": 1, "batch": 16, "transport": "mpi", "update_s": 0.9},
     {"model": "vit", "ranks": 1, "batch": 16, "update_s": 0.8},
     {"model": "vit", "ranks": 2, "batch": 8, "transport": "mpi", "update_s": 0.1},
     {"model": "other", "ranks": 2, "batch": 8, "update_s": 0.2},
-    {"model": "vit", "ranks": 2, "batch": 8, "update_s": 0.5}])");
-  const Study study(config, {}, 8, figure_results());
-  ASSERT_EQ(study.predicted.size(), 5u);
+    {"model": "vit", "ranks": 2, "batch": 8, "update_s": 0.5},
+    {"model": "vit", "ranks": 2, "batch": 16, "update_s": 1}])");
+  const Study study(figure_config(), {}, 8, figure_results(), {"p.json", read_predicted(path)});
+  ASSERT_EQ(study.prediction.points.size(), 6u);
   const std::vector<StudyFigure> figures = figures_of(study);
-  const Figure& figure = *figure_named(figures, "strong");
-  const std::string values = figure.body.substr(figure.body.find("predicted: threads, batch 16"));
-  EXPECT_NE(values.find(",1,90;"), std::string::npos) << values;
-  EXPECT_NE(values.find(",2,50\""), std::string::npos) << values;
-  EXPECT_EQ(values.find(",1,80;"), std::string::npos) << "one point of one rank: " << values;
+  const auto drawn = [&](const char* name, const char* line) {
+    const Figure* figure = figure_named(figures, name);
+    const size_t at = figure->body.find(std::string("data-name=\"predicted: ") + line + "\"");
+    if (at == std::string::npos) return std::string("nothing");
+    EXPECT_NE(figure->body.rfind("line c0 dashed", at), std::string::npos) << figure->body;
+    return figure->body.substr(at, figure->body.find("/>", at) - at);
+  };
+  const auto shows = [](const std::string& values, const char* one, const char* two) {
+    return values.find(one) != std::string::npos && values.ends_with(std::string(two) + "\"");
+  };
+  // One point of one rank: the first; over other transports than the curve's there is none.
+  EXPECT_TRUE(shows(drawn("strong", "threads, batch 16"), ",1,90;", ",2,50"))
+      << drawn("strong", "threads, batch 16");
+  EXPECT_TRUE(shows(drawn("speedup", "threads, batch 16"), ",1,1;", ",2,1.8"));
+  EXPECT_TRUE(shows(drawn("weak", "threads, batch 16 a rank"), ",1,45;", ",2,50"));
+  EXPECT_TRUE(shows(drawn("weak-speedup", "threads, batch 16 a rank"), ",1,1;", ",2,1.8"));
+  EXPECT_EQ(legend_of(*figure_named(figures, "speedup")),
+            (std::vector<std::string>{"threads, batch 16", "predicted: threads, batch 16", "ideal"}));
   const auto json = to_json(study)["predicted"][4];
   EXPECT_EQ(json, nlohmann::ordered_json::parse(R"({"model": "vit", "device": "cpu", "transport": "threads",
                                                     "ranks": 2, "batch": 8, "update_s": 0.5})"));
+}
+
+// Without the smallest number of ranks there is nothing that a predicted speed-up could be against.
+TEST(StudyFigures, APredictedSpeedUpNeedsTheSmallestNumberOfRanks) {
+  const Study study(figure_config(), {}, 8, figure_results(), {"p", {{"vit", "cpu", "threads", 2, 8, 0.5}}});
+  const std::vector<StudyFigure> figures = figures_of(study);
+  expect_drawn(figures, "strong", {"data-name=\"predicted: threads, batch 16\""});
+  EXPECT_EQ(figure_named(figures, "speedup")->body.find("predicted"), std::string::npos);
+  EXPECT_EQ(figure_named(figures, "weak")->body.find("predicted"), std::string::npos);
 }
 
 }  // namespace

@@ -3,6 +3,8 @@
 
 #include <gtest/gtest.h>
 
+#include <cmath>
+
 #include "study_made.h"
 
 namespace vitrail {
@@ -153,6 +155,35 @@ TEST(StudyCurves, WeakScalingTakesAShareOfTheImages) {
   EXPECT_EQ(trained[0].rows[0].point->which.fraction, 0.25);
   EXPECT_DOUBLE_EQ(trained[0].rows[0].seconds, 8);
   EXPECT_DOUBLE_EQ(trained[0].rows[0].high_s, 8);
+}
+
+// Predicted are the updates; their epochs and speed-ups follow, from no measured time.
+TEST(StudyCurves, PredictedTimesFollowFromUpdatesAlone) {
+  StudyConfig config = curve_config();
+  config.weak = true;
+  std::vector<CaseResult> results = {made_result(made_case(1, 16), 1), made_result(made_case(4, 4), 0.5),
+                                     made_result(made_case(4, 16), 1.25)};
+  std::vector<StudyPoint> points = points_of(results, config, 8);
+  EXPECT_TRUE(std::isnan(points[0].predicted_error()));
+  points[0].predicted_s = 0.75, points[1].predicted_s = 0.25, points[2].predicted_s = 1;
+  EXPECT_DOUBLE_EQ(points[1].predicted_error(), -0.5);
+  const std::vector<Curve> curves = curves_of(points, config);
+  ASSERT_EQ(curves.size(), 2u);
+  const CurveRow &strong = curves[0].rows.at(1), &weak = curves[1].rows.at(1);
+  EXPECT_DOUBLE_EQ(strong.predicted_s, 25) << "100 updates";
+  EXPECT_DOUBLE_EQ(strong.predicted_speedup, 3);
+  EXPECT_DOUBLE_EQ(strong.predicted_efficiency, 0.75);
+  EXPECT_DOUBLE_EQ(weak.predicted_s, 25) << "25 of 64 images";
+  EXPECT_DOUBLE_EQ(weak.predicted_speedup, 3);
+  EXPECT_DOUBLE_EQ(weak.speedup, 3.2);
+  // An epoch of a training run has the updates that it counted, whatever else its seconds hold.
+  results[0].epochs = {{1, 7, 1, 1, 0.5, 10}}, results[1].epochs = {{1, 9, 1, 1, 0.5, 10}};
+  points = points_of(results, config, 8);
+  points[0].predicted_s = 0.75, points[1].predicted_s = 0.25;
+  const Curve trained = curves_of(points, config)[0];
+  EXPECT_DOUBLE_EQ(trained.rows.at(0).predicted_s, 7.5);
+  EXPECT_DOUBLE_EQ(trained.rows.at(1).predicted_s, 2.5);
+  EXPECT_DOUBLE_EQ(trained.rows.at(0).seconds, 7);
 }
 
 TEST(StudyCurves, MessagesAreGroupedByTransportAndRanks) {

@@ -80,12 +80,24 @@ TEST(CaseResult, OfAnAllReduceIsThatOfItsTransport) {
             "data: all-reduce.nodes.r4.1MB: no all-reduce over mpi came");
 }
 
+TEST(CaseResult, OfAPlanIsItsOnlyMesh) {
+  const StudyCase one = made_case(2, 8);
+  EXPECT_EQ(from_plan(one, R"({"network": "n", "meshes": [{"update_s": 0.25}, {"update_s": 9}]})"), 0.25);
+  for (const char* out : {"{}", R"({"meshes": []})", R"({"meshes": 1})", R"({"meshes": [{"mesh": "dp=2"}]})",
+                          R"({"meshes": [{"update_s": 0}]})"})
+    EXPECT_EQ(thrown_by([&] { from_plan(one, out); }),
+              "data: vit.cpu.threads.r2.b8: the plan has no time of an update")
+        << out;
+  EXPECT_EQ(thrown_by([&] { from_plan(one, "error"); }),
+            "data: vit.cpu.threads.r2.b8: the command printed no result");
+}
+
 CaseResult whole_result() {
   CaseResult r = made_result(made_case(2, 8, 3), 0.5, 0.125);
   r.which.fraction = 0.5;
   r.time = 1000, r.took_s = 12, r.sent_bytes = 7, r.memory_bytes = 9, r.loss = 0.75;
   r.ranks[0].data_wait_s = 0.03, r.ranks[1].hidden_s = 0.04;
-  r.epochs = {{1, 10, 2, 3, 0.25}};
+  r.epochs = {{1, 10, 2, 3, 0.25, 40}};
   r.gpus = {{1, "T4", 0.5, 60, 100, 200, 70}};
   return r;
 }
@@ -96,7 +108,8 @@ const char* const kWhole = R"({"case": "vit.cpu.threads.r2.b8.f0.5.3", "kind": "
   "rank_times": {"compute_s": [0.375, 0.375], "exposed_s": [0.125, 0.125], "data_wait_s": [0.03, 0.0],
                  "hidden_s": [0.0, 0.04], "imbalance_s": [0.0625, 0.0625]},
   "sent_bytes": 7.0, "memory_bytes": 9.0, "loss": 0.75, "message_s": null,
-  "epochs": [{"epoch": 1, "seconds": 10.0, "train_loss": 2.0, "eval_loss": 3.0, "top1": 0.25}],
+  "epochs": [{"epoch": 1, "seconds": 10.0, "train_loss": 2.0, "eval_loss": 3.0, "top1": 0.25,
+              "updates": 40.0}],
   "gpus": [{"id": 1, "name": "T4", "load": 0.5, "temperature": 60.0, "used_bytes": 100.0,
             "total_bytes": 200.0, "watts": 70.0}]})";
 
@@ -145,6 +158,8 @@ TEST(CaseResult, LimitsOfARecordAreMetExactly) {
   }
   EXPECT_EQ(said("/epochs/0/top1", 1), "nothing");
   EXPECT_NE(said("/epochs/0/top1", 1.01).find("file: epochs.top1 is 1.01"), std::string::npos);
+  EXPECT_EQ(said("/epochs/0/updates", 1e12), "nothing");
+  EXPECT_NE(said("/epochs/0/updates", 1.1e12).find("file: epochs.updates is "), std::string::npos);
   EXPECT_EQ(said("/gpus/0/id", "a"), "data: file: gpus.id is no number" + remedy);
   EXPECT_EQ(said("/epochs/0/epoch", 1.5), "data: file: epochs.epoch is no number" + remedy);
   // 16 images in half a second are 32 a second, within a twentieth.
@@ -191,6 +206,8 @@ TEST(CaseResult, OfATrainingRunIsReadFromItsFolder) {
   EXPECT_EQ(r.epochs[0].epoch, 1);
   EXPECT_NEAR(r.epochs[0].seconds, 2.2, 1e-12);
   EXPECT_NEAR(r.epochs[1].seconds, 0.6, 1e-12);
+  EXPECT_EQ(r.epochs[0].updates, 6);
+  EXPECT_EQ(r.epochs[1].updates, 4);
   EXPECT_EQ(r.epochs[0].train_loss, 2);
   EXPECT_EQ(r.epochs[0].eval_loss, 1.5);
   EXPECT_EQ(r.epochs[1].top1, 0.75);

@@ -271,7 +271,7 @@ TEST(StudyFolder, IsOneStudysOwn) {
     begun.keep(list_cases(config)[0], {{"kept", 1}});
     EXPECT_EQ(begun.record(list_cases(config)[0])->at("kept"), 1);
   }
-  config.predicted = "points.json";
+  config.predicted = "points.json", config.cluster = "dgx-a100", config.target = "h200";
   EXPECT_EQ(thrown_by([&] { const StudyFolder again(path, config); }), "nothing");
   temp.file("recipe.json", "{ }");
   const std::string said = thrown_by([&] { const StudyFolder again(path, config); });

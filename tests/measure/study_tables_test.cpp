@@ -126,24 +126,27 @@ TEST(StudyTables, TheTextHasEverything) {
 
 TEST(StudyTables, ACsvRowHasEachColumn) {
   std::vector<CaseResult> results = table_results();
-  results[1].epochs = {{2, 60, 1.5, 1.25, 0.5}};
+  results[1].epochs = {{2, 60, 1.5, 1.25, 0.5, 90}};
   results.resize(2);
   results.push_back({.which = made_case(2, 8, 3), .error = "no luck"});
-  const std::string csv = to_csv(Study(table_config(), table_header(), 1, results));
-  // 100 updates of an epoch for one rank; of the second run 60 s / 0.6 s = 100, too.
+  const std::string csv = to_csv(Study(table_config(), table_header(), 1, results, made_prediction()));
+  // 100 updates of an epoch for one rank; of the second run 60 s / 0.6 s = 100, too, of which it counted 90.
   EXPECT_EQ(
       csv.substr(csv.find('\n') + 1),
       "1970-01-02 01:01:01,0,1,100,3,\"A, \"\"B\"\"\",0.5,2,1,3,60,vit,cpu,alone,1,16,16,1,1,100,1,16,1,0,"
-      "0,0,0,,,\n"
+      "0,0,0,,,,75,0.75,-25\n"
       "1970-01-02 01:01:01,0,2,45,,,,,,,,vit,cpu,threads,2,16,8,1,1,60,0.6,26.6666667,0.45,0.125,0.0625,"
-      "0.025,0.0625,3145728,1.5,0.5\n"
+      "0.025,0.0625,3145728,1.5,0.5,45,0.5,-16.6666667\n"
       "1970-01-02 01:01:01,1,2,45,,,,,,,,vit,cpu,threads,2,16,8,1,1,60,0.6,26.6666667,0.45,0.125,0.0625,"
-      "0.025,0.0625,3145728,1.5,0.5\n");
+      "0.025,0.0625,3145728,1.5,0.5,45,0.5,-16.6666667\n");
   EXPECT_TRUE(
       csv.substr(0, csv.find('\n'))
           .ends_with("GPU_Temp_C,model,device,transport,ranks,batch,batch_a_rank,fraction,repetition,epoch_s,"
                      "update_s,images_per_s,compute_s,exposed_s,hidden_s,data_wait_s,imbalance_s,"
-                     "memory_bytes,train_loss,top1"));
+                     "memory_bytes,train_loss,top1,predicted_epoch_s,predicted_update_s,"
+                     "predicted_error_percent"));
+  const std::string none = to_csv(Study(table_config(), table_header(), 1, results));
+  EXPECT_NE(none.find(",1.5,0.5,,,\n"), std::string::npos) << none;
 }
 
 // Ranks take the GPUs of their host in turn.
@@ -235,7 +238,7 @@ TEST(StudyReport, EveryFileIsTheStoredOne) {
   config.weak = true;
   std::vector<CaseResult> results = table_results();
   results.push_back(made_result(made_case(2, 16), 1.25, 0.25));
-  write_study(Study(config, table_header(), 4, results), temp.path().string());
+  write_study(Study(config, table_header(), 4, results, made_prediction()), temp.path().string());
   const auto text = [&](const char* name) { return read_file((temp.path() / name).string(), 1 << 22); };
   expect_stored("golden/told/study.txt", text("study.txt") + text("study.csv") + text("study.json") + "\n" +
                                              body_of(text("report.html")));

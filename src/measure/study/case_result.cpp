@@ -67,7 +67,8 @@ ordered_json epoch_json(const EpochResult& e) {
           {"seconds", finite_or_null(e.seconds)},
           {"train_loss", finite_or_null(e.train_loss)},
           {"eval_loss", finite_or_null(e.eval_loss)},
-          {"top1", finite_or_null(e.top1)}};
+          {"top1", finite_or_null(e.top1)},
+          {"updates", finite_or_null(e.updates)}};
 }
 
 ordered_json gpu_json(const GpuReading& g) {
@@ -112,6 +113,7 @@ void check_lists(const Json& json) {
   for (const Json& epoch : member(json, "epochs")) {
     check_value(member(epoch, "seconds"), "epochs.seconds", kMostSeconds);
     check_value(member(epoch, "top1"), "epochs.top1", 1);
+    check_value(member(epoch, "updates"), "epochs.updates", kMostImages);
     VT_REQUIRE(member(epoch, "epoch").is_number_integer(), ErrorKind::kData, "epochs.epoch is no number");
   }
   for (const Json& gpu : member(json, "gpus")) {
@@ -183,6 +185,13 @@ CaseResult from_all_reduce(const StudyCase& one, const std::string& out) {
   return {.which = one, .message_s = number(*found, "ms_median") / 1e3};
 }
 
+double from_plan(const StudyCase& one, const std::string& out) {
+  const Json meshes = member(parsed(one, out), "meshes");
+  const double seconds = meshes.is_array() && !meshes.empty() ? number(meshes[0], "update_s") : kUnknown;
+  VT_REQUIRE(seconds > 0, ErrorKind::kData, "%s: the plan has no time of an update", one.point().c_str());
+  return seconds;
+}
+
 ordered_json to_json(const CaseResult& r) {
   const StudyCase& one = r.which;
   ordered_json json = {{"case", one.name()},
@@ -230,7 +239,8 @@ CaseResult result_from(const StudyCase& one, const Json& json, const std::string
   if (json.contains("epochs"))
     for (const Json& e : json["epochs"])
       r.epochs.push_back({static_cast<int64_t>(number(e, "epoch")), number(e, "seconds"),
-                          number(e, "train_loss"), number(e, "eval_loss"), number(e, "top1")});
+                          number(e, "train_loss"), number(e, "eval_loss"), number(e, "top1"),
+                          number(e, "updates")});
   if (json.contains("gpus"))
     for (const Json& g : json["gpus"])
       r.gpus.push_back({static_cast<int64_t>(number(g, "id")), metrics_text(g, "name"), number(g, "load"),

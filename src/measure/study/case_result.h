@@ -15,6 +15,7 @@ namespace vitrail {
 struct EpochResult {
   int64_t epoch = 0;
   double seconds = kUnknown, train_loss = kUnknown, eval_loss = kUnknown, top1 = kUnknown;
+  double updates = kUnknown;
 };
 
 // A GPU while a case ran.
@@ -46,6 +47,8 @@ struct CaseResult {
 CaseResult from_bench(const StudyCase& one, const std::string& out);
 CaseResult from_all_reduce(const StudyCase& one, const std::string& out);
 CaseResult from_run(const StudyCase& one, const std::string& folder);
+// The seconds of the case's update by what its plan printed. Throws Error(kData) where it printed none.
+double from_plan(const StudyCase& one, const std::string& out);
 
 nlohmann::ordered_json to_json(const CaseResult& result);
 // Throws Error(kData) where the record is of another case (of another number of ranks, for one) or holds a

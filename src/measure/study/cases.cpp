@@ -67,58 +67,6 @@ void add_all_reduces(const StudyConfig& c, std::vector<StudyCase>& cases) {
                            .megabytes = megabytes});
 }
 
-std::vector<std::string> start_of(const StudyCase& one, const StudyPlaces& places) {
-  if (one.transport == "threads" || one.transport == "alone") return {places.program};
-  std::vector<std::string> words = {places.program, "launch", "-n", std::to_string(one.ranks), "--mpirun"};
-  if (one.transport == "nodes") words.insert(words.end(), {"--hosts", hosts_for(places.hosts, one.ranks)});
-  return words;
-}
-
-using Words = std::vector<std::string>;
-
-void set(Words& words, const std::string& key, const std::string& value) {
-  words.insert(words.end(), {"--set", key + "=" + value});
-}
-
-// Adds what both kinds of updates are told of the config and of where they run.
-void add_config(const StudyCase& one, const StudyConfig& c, Words& words) {
-  if (!c.recipe.empty()) words.insert(words.end(), {"--config", c.recipe});
-  if (!c.dtype.empty()) words.insert(words.end(), {"--dtype", c.dtype});
-  words.insert(words.end(), {"--device", one.device, "--threads", std::to_string(c.threads)});
-  for (const std::string& setting : c.settings) words.insert(words.end(), {"--set", setting});
-}
-
-void add_steps(const StudyCase& one, const StudyConfig& c, Words& words) {
-  words.insert(words.end(), {"bench", "train", "--json"});
-  if (one.model != kOfRecipe) words.insert(words.end(), {"--model", one.model});
-  if (!c.image.empty()) words.insert(words.end(), {"--image", c.image});
-  add_config(one, c, words);
-  words.insert(words.end(), {"--batch", std::to_string(one.batch), "--steps", std::to_string(c.updates),
-                             "--warmup", std::to_string(c.warmup)});
-}
-
-// The share of the data that the study's own settings leave.
-double given_fraction(const StudyConfig& c) {
-  const std::string key = "data.fraction=";
-  double fraction = 1;
-  for (const std::string& setting : c.settings)
-    if (setting.starts_with(key)) fraction = parse_number(setting.substr(key.size())).value_or(1);
-  return fraction;
-}
-
-void add_training(const StudyCase& one, const StudyConfig& c, const std::string& folder, Words& words) {
-  words.insert(words.end(), {"train", "--quiet", "--out", folder});
-  add_config(one, c, words);
-  if (one.model != kOfRecipe) set(words, "model.arch", one.model);
-  if (!c.image.empty()) set(words, "model.image", c.image);
-  set(words, "train.batch", std::to_string(one.global_batch()));
-  set(words, "train.accumulation", "1");
-  set(words, "train.epochs", std::to_string(c.epochs));
-  if (one.fraction < 1) set(words, "data.fraction", strf("%.9g", one.fraction * given_fraction(c)));
-  set(words, "train.breakdown", "true");
-  set(words, "train.tensorboard", "false");
-}
-
 }  // namespace
 
 std::string StudyCase::point() const {
@@ -157,7 +105,7 @@ std::vector<StudyCase> shuffled(std::vector<StudyCase> cases, int64_t seed) {
   return cases;
 }
 
-std::string hosts_for(const std::vector<StudyHost>& hosts, int64_t ranks) {
+std::vector<int64_t> shares_of(const std::vector<StudyHost>& hosts, int64_t ranks) {
   std::vector<int64_t> shares(hosts.size());
   int64_t left = ranks;
   for (bool given = true; left > 0 && given;) {
@@ -174,26 +122,17 @@ std::string hosts_for(const std::vector<StudyHost>& hosts, int64_t ranks) {
                 strf("--ranks: %lld, and the nodes have slots for %lld", static_cast<long long>(ranks),
                      static_cast<long long>(ranks - left)),
                 "fewer ranks, or more slots in --hosts");
+  return shares;
+}
+
+std::string hosts_for(const std::vector<StudyHost>& hosts, int64_t ranks) {
+  const std::vector<int64_t> shares = shares_of(hosts, ranks);
   std::string text;
   for (size_t i = 0; i < hosts.size(); ++i)
     if (shares[i] > 0)
       text += strf("%s%s:%lld", text.empty() ? "" : ",", hosts[i].name.c_str(),
                    static_cast<long long>(shares[i]));
   return text;
-}
-
-std::vector<std::string> words_of(const StudyCase& one, const StudyConfig& config, const StudyPlaces& places,
-                                  const std::string& folder) {
-  Words words = start_of(one, places);
-  if (one.kind == CaseKind::kAllReduce)
-    words.insert(words.end(),
-                 {"bench", "dist", "--json", "--seconds", "0.5", "--mb", strf("%g", one.megabytes)});
-  else if (one.kind == CaseKind::kTrain)
-    add_training(one, config, folder, words);
-  else
-    add_steps(one, config, words);
-  if (one.transport == "threads") words.insert(words.end(), {"--ranks", std::to_string(one.ranks)});
-  return words;
 }
 
 }  // namespace vitrail

@@ -49,12 +49,23 @@ struct StudyPlaces {
   std::vector<std::pair<std::string, std::string>> environment = {};  // of runs on nodes
 };
 
-// Returns "vt1:2,vt2:1": ranks spread over as many hosts as possible. Throws Error(kUsage) when there are
+// Returns the ranks of each host: spread over as many hosts as possible. Throws Error(kUsage) when there are
 // more ranks than slots.
+std::vector<int64_t> shares_of(const std::vector<StudyHost>& hosts, int64_t ranks);
+// Returns the same as "vt1:2,vt2:1".
 std::string hosts_for(const std::vector<StudyHost>& hosts, int64_t ranks);
 
 // The command of a case. A training run writes to `folder`.
 std::vector<std::string> words_of(const StudyCase& one, const StudyConfig& config, const StudyPlaces& places,
                                   const std::string& folder);
+
+// Says by what a case is predicted: a network and a device file, by their paths, on so many nodes.
+struct PredictedOn {
+  std::string network, target;
+  int64_t nodes = 1;
+};
+// The command that predicts a case: `plan --cluster` of the same run.
+std::vector<std::string> plan_words_of(const StudyCase& one, const StudyConfig& config,
+                                       const std::string& program, const PredictedOn& on);
 
 }  // namespace vitrail

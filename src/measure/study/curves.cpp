@@ -29,19 +29,25 @@ bool belongs(const StudyPoint& point, const Wanted& want, double weak_fraction) 
   return batch == want.batch && std::abs(c.fraction - fraction) < 1e-9;
 }
 
+// The updates of an epoch: of a training run as it counted them, else those that the images make.
+double updates_of(const StudyPoint& point, Scaling scaling, const StudyConfig& config, int64_t most_ranks) {
+  if (!point.epochs.empty()) return point.epochs.back().updates;
+  double images = static_cast<double>(config.images);
+  if (scaling == Scaling::kWeak)
+    images *= static_cast<double>(point.which.ranks) / static_cast<double>(most_ranks);
+  return images / static_cast<double>(point.which.global_batch());
+}
+
 // Seconds of an epoch: measured, or those of an update times the number of updates.
 CurveRow timed_row(const StudyPoint& point, Scaling scaling, const StudyConfig& config, int64_t most_ranks) {
-  CurveRow row{.point = &point};
+  const double updates = updates_of(point, scaling, config, most_ranks);
+  CurveRow row{.point = &point, .predicted_s = updates * point.predicted_s};
   if (point.epoch_s.count > 0) {
     row.seconds = point.epoch_s.median;
     row.low_s = point.epoch_s.min;
     row.high_s = point.epoch_s.max;
     return row;
   }
-  double images = static_cast<double>(config.images);
-  if (scaling == Scaling::kWeak)
-    images *= static_cast<double>(point.which.ranks) / static_cast<double>(most_ranks);
-  const double updates = images / static_cast<double>(point.which.global_batch());
   row.seconds = updates * point.update_s.median;
   row.low_s = updates * point.update_s.min;
   row.high_s = updates * point.update_s.max;
@@ -54,9 +60,11 @@ void compare_rows(Curve& curve) {
   std::vector<ScalingPoint> times, speedups;
   for (CurveRow& row : curve.rows) {
     const double ranks = static_cast<double>(row.point->which.ranks);
-    const double faster = first.seconds / row.seconds;
-    row.speedup = curve.scaling == Scaling::kWeak ? faster * ranks : faster * fewest;
+    const double work = curve.scaling == Scaling::kWeak ? ranks : fewest;  // of one rank
+    row.speedup = first.seconds / row.seconds * work;
     row.efficiency = row.speedup / ranks;
+    row.predicted_speedup = first.predicted_s / row.predicted_s * work;
+    row.predicted_efficiency = row.predicted_speedup / ranks;
     times.push_back({ranks, row.seconds});
     speedups.push_back({ranks, row.speedup});
   }

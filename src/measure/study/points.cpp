@@ -112,6 +112,17 @@ double StudyPoint::exposed_share() const {
   return times.total_s() > 0 ? times.exposed_s / times.total_s() : 0;
 }
 
+double StudyPoint::predicted_error() const {
+  return update_s.count > 0 ? predicted_s / update_s.median - 1 : kUnknown;
+}
+
+bool takes_turns(const StudyCase& one, const StudyConfig& config, int cores) {
+  // Nodes of their own have cores of their own, unless they are namespaces of this host.
+  const bool here = one.transport != "nodes" || config.namespaces > 0;
+  return here && parse_device_name(one.device).entry->on_host &&
+         one.ranks * std::max<int64_t>(config.threads, 1) > cores;
+}
+
 std::vector<StudyPoint> points_of(const std::vector<CaseResult>& results, const StudyConfig& config,
                                   int cores) {
   std::vector<std::string> order;
@@ -124,11 +135,7 @@ std::vector<StudyPoint> points_of(const std::vector<CaseResult>& results, const 
   std::vector<StudyPoint> points;
   for (const std::string& name : order) {
     points.push_back(point_of(by_point.at(name)));
-    StudyPoint& point = points.back();
-    // Nodes of their own have cores of their own, unless they are namespaces of this host.
-    const bool here = point.which.transport != "nodes" || config.namespaces > 0;
-    point.oversubscribed = here && parse_device_name(point.which.device).entry->on_host &&
-                           point.which.ranks * std::max<int64_t>(config.threads, 1) > cores;
+    points.back().oversubscribed = takes_turns(points.back().which, config, cores);
   }
   return points;
 }

@@ -23,11 +23,16 @@ struct StudyPoint {
   Spread epoch_s, top1;             // of training runs: an epoch's seconds, the last accuracy
   std::vector<EpochResult> epochs;  // means of the repetitions
   Spread message_s;                 // of an all-reduce
+  double predicted_s = kUnknown;    // an update's, by a model of the machine
   bool oversubscribed = false;      // more threads than cores
 
   bool done() const { return update_s.count > 0 || message_s.count > 0; }
   double exposed_share() const;
+  double predicted_error() const;  // of the predicted update, as a share of the measured one
 };
+
+// Returns whether a case has more threads than cores: ranks of this host's processor alone.
+bool takes_turns(const StudyCase& one, const StudyConfig& config, int cores);
 
 // `cores` are those that the cases could run on. Points come in the order of their first cases.
 std::vector<StudyPoint> points_of(const std::vector<CaseResult>& results, const StudyConfig& config,
@@ -45,6 +50,8 @@ struct CurveRow {
   double seconds = kUnknown, low_s = kUnknown,
          high_s = kUnknown;  // of the same work (strong), of a share (weak)
   double speedup = kUnknown, efficiency = kUnknown;
+  // The same of the predicted updates, against the predicted one of the smallest number.
+  double predicted_s = kUnknown, predicted_speedup = kUnknown, predicted_efficiency = kUnknown;
 };
 
 // Points that differ in the number of ranks alone.

@@ -93,6 +93,7 @@ CaseResult from_run(const StudyCase& one, const std::string& folder) {
   for (const auto& [step, epoch] : lines.epochs) {
     result.epochs.push_back(epoch);
     result.epochs.back().seconds = seconds_between(lines.intervals, before, step);
+    result.epochs.back().updates = static_cast<double>(step - before);
     before = step;
   }
   return result;

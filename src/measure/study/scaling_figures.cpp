@@ -35,21 +35,21 @@ std::vector<const Curve*> curves_on(const Side& side, bool weak) {
   return found;
 }
 
-// The predicted seconds of the same work as a measured row.
-Series predicted_series(const Side& side, const Curve& curve) {
-  Series series{.name = "predicted: " + series_name(curve), .points = {}, .dashed = true, .follows = true};
-  for (const CurveRow& row : curve.rows)
-    for (const PredictedPoint& p : side.study.predicted) {
-      const StudyCase& c = row.point->which;
-      const bool same =
-          p.model == c.model && p.device == c.device && p.ranks == c.ranks && p.batch == c.batch;
-      // One rank talks to nobody: any of its points will do, and one is enough.
-      const bool first = series.points.empty() || series.points.back().x != static_cast<double>(c.ranks);
-      if (same && first && (p.transport == curve.transport || c.ranks == 1))
-        series.points.push_back(
-            {static_cast<double>(c.ranks), row.seconds / row.point->update_s.median * p.update_s});
-    }
-  return series;
+double ranks_of(const CurveRow& row) {
+  return static_cast<double>(row.point->which.ranks);
+}
+
+// Adds the line of a curve and, where it has them, the dashed one of its predicted values.
+template <typename Measured>
+void add_curve(const Curve& curve, const Measured& measured, double CurveRow::*predicted, LineChart& chart) {
+  Series line{.name = series_name(curve)};
+  Series expected{.name = "predicted: " + line.name, .points = {}, .dashed = true, .follows = true};
+  for (const CurveRow& row : curve.rows) {
+    line.points.push_back(measured(row));
+    if (std::isfinite(row.*predicted)) expected.points.push_back({ranks_of(row), row.*predicted});
+  }
+  chart.series.push_back(line);
+  if (!expected.points.empty()) chart.series.push_back(expected);
 }
 
 void add_times(const Side& side, bool weak, std::vector<StudyFigure>& figures) {
@@ -58,15 +58,13 @@ void add_times(const Side& side, bool weak, std::vector<StudyFigure>& figures) {
                   .y_label = "seconds of an epoch",
                   .from_zero = true,
                   .x_ticks = rank_ticks(side.study)};
-  for (const Curve* curve : curves_on(side, weak)) {
-    Series series{.name = series_name(*curve)};
-    for (const CurveRow& row : curve->rows)
-      series.points.push_back(
-          {static_cast<double>(row.point->which.ranks), row.seconds, row.low_s, row.high_s});
-    chart.series.push_back(series);
-    if (Series expected = predicted_series(side, *curve); !expected.points.empty())
-      chart.series.push_back(expected);
-  }
+  for (const Curve* curve : curves_on(side, weak))
+    add_curve(
+        *curve,
+        [](const CurveRow& row) {
+          return Point{ranks_of(row), row.seconds, row.low_s, row.high_s};
+        },
+        &CurveRow::predicted_s, chart);
   if (!chart.series.empty()) figures.push_back({side.file(weak ? "weak" : "strong"), line_chart(chart)});
 }
 
@@ -77,14 +75,12 @@ void add_speedups(const Side& side, bool weak, std::vector<StudyFigure>& figures
                   .y_label = "times as fast as one rank",
                   .from_zero = true,
                   .x_ticks = ticks};
-  for (const Curve* curve : curves_on(side, weak)) {
-    Series series{.name = series_name(*curve)};
-    for (const CurveRow& row : curve->rows)
-      series.points.push_back({static_cast<double>(row.point->which.ranks), row.speedup,
-                               row.speedup * row.seconds / row.high_s,
-                               row.speedup * row.seconds / row.low_s});
-    chart.series.push_back(series);
-  }
+  const auto measured = [](const CurveRow& row) {
+    return Point{ranks_of(row), row.speedup, row.speedup * row.seconds / row.high_s,
+                 row.speedup * row.seconds / row.low_s};
+  };
+  for (const Curve* curve : curves_on(side, weak))
+    add_curve(*curve, measured, &CurveRow::predicted_speedup, chart);
   if (chart.series.empty()) return;
   Series ideal{.name = "ideal", .points = {}, .dashed = true};
   for (const double ranks : ticks) ideal.points.push_back({ranks, ranks});

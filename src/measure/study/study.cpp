@@ -1,12 +1,6 @@
 #include "measure/study/study.h"
 
-#include <cmath>
-
-#include "base/error.h"
-#include "base/file.h"
 #include "base/json_text.h"
-#include "base/text.h"
-#include "telemetry/metrics_file.h"
 
 namespace vitrail {
 
@@ -56,7 +50,9 @@ ordered_json point_json(const StudyPoint& p) {
                {"temperature", finite_or_null(p.temperature)},
                {"epoch_s", spread_json(p.epoch_s)},
                {"top1", spread_json(p.top1)},
-               {"epochs", epochs_json(p)}});
+               {"epochs", epochs_json(p)},
+               {"predicted_update_s", finite_or_null(p.predicted_s)},
+               {"predicted_error_percent", finite_or_null(100 * p.predicted_error())}});
   return json;
 }
 
@@ -77,7 +73,11 @@ ordered_json curve_json(const Curve& c) {
                     {"speedup", row.speedup},
                     {"efficiency", row.efficiency},
                     {"exposed_share", row.point->exposed_share()},
-                    {"oversubscribed", row.point->oversubscribed}});
+                    {"oversubscribed", row.point->oversubscribed},
+                    {"predicted_epoch_s", finite_or_null(row.predicted_s)},
+                    {"predicted_speedup", finite_or_null(row.predicted_speedup)},
+                    {"predicted_efficiency", finite_or_null(row.predicted_efficiency)},
+                    {"predicted_error_percent", finite_or_null(100 * row.point->predicted_error())}});
   return {{"scaling", enum_name(c.scaling)},
           {"model", c.model},
           {"device", c.device},
@@ -100,44 +100,23 @@ ordered_json message_json(const MessageCurve& m) {
   return json;
 }
 
-PredictedPoint predicted_from(const Json& json, const std::string& place) {
-  PredictedPoint p{metrics_text(json, "model"), metrics_text(json, "device", "cpu"),
-                   metrics_text(json, "transport", "threads")};
-  const double ranks = metrics_number(json, "ranks"), batch = metrics_number(json, "batch");
-  p.update_s = metrics_number(json, "update_s");
-  const bool whole = ranks >= 1 && ranks <= 1e9 && batch >= 1 && batch <= 1e9;
-  if (!whole || ranks != std::floor(ranks) || batch != std::floor(batch) || !(p.update_s > 0) ||
-      !std::isfinite(p.update_s))
-    throw Error(ErrorKind::kData, place + " is no predicted point",
-                R"({"model", "device", "transport", "ranks": 2, "batch": 16, "update_s": 0.1})");
-  p.ranks = static_cast<int64_t>(ranks);
-  p.batch = static_cast<int64_t>(batch);
-  return p;
+std::vector<StudyPoint> with_prediction(std::vector<StudyPoint> points, const StudyPrediction& prediction) {
+  for (StudyPoint& point : points) point.predicted_s = prediction.update_s(point.which);
+  return points;
 }
 
 }  // namespace
 
-std::vector<PredictedPoint> read_predicted(const std::string& path) {
-  constexpr size_t kMostBytes = size_t{16} << 20;
-  const Json json = parse_json(read_file(path, kMostBytes), path);
-  VT_REQUIRE(json.is_array(), ErrorKind::kData, "%s holds %s, no list of predicted points", path.c_str(),
-             json.type_name());
-  std::vector<PredictedPoint> points;
-  for (const Json& one : json)
-    points.push_back(predicted_from(one, strf("%s[%zu]", path.c_str(), points.size())));
-  return points;
-}
-
-Study::Study(StudyConfig of, ordered_json head, int cores, std::vector<CaseResult> measured)
+Study::Study(StudyConfig of, ordered_json head, int cores, std::vector<CaseResult> measured,
+             StudyPrediction before)
     : config(std::move(of)),
       header(std::move(head)),
       results(std::move(measured)),
-      points(points_of(results, config, cores)),
+      prediction(std::move(before)),
+      points(with_prediction(points_of(results, config, cores), prediction)),
       curves(curves_of(points, config)),
       messages(message_curves_of(points)),
-      advice(recommended_batch(points)) {
-  if (!config.predicted.empty()) predicted = read_predicted(config.predicted);
-}
+      advice(recommended_batch(points)) {}
 
 size_t Study::failed() const {
   size_t count = 0;
@@ -154,7 +133,9 @@ ordered_json to_json(const Study& s) {
   for (const StudyPoint& point : s.points) json["points"].push_back(point_json(point));
   for (const StudyCase& one : shuffled(list_cases(s.config), s.config.seed))
     json["order"].push_back(one.name());
-  for (const PredictedPoint& p : s.predicted)
+  if (!s.prediction.by.empty() || !s.prediction.notes.empty())
+    json["prediction"] = to_json(s.prediction, s.points);
+  for (const PredictedPoint& p : s.prediction.points)
     json["predicted"].push_back({{"model", p.model},
                                  {"device", p.device},
                                  {"transport", p.transport},

@@ -6,23 +6,15 @@
 #include <string>
 #include <vector>
 
-#include "measure/study/points.h"
+#include "measure/study/study_prediction.h"
 #include "telemetry/table.h"
 
 namespace vitrail {
 
-// A point that a model of the machine has predicted; it is drawn beside the measured ones.
-struct PredictedPoint {
-  std::string model, device, transport;
-  int64_t ranks = 1, batch = 0;  // images of a rank
-  double update_s = 0;
-};
-// Reads a JSON list of such points. Throws Error(kData) for one that cannot be.
-std::vector<PredictedPoint> read_predicted(const std::string& path);
-
 struct Study {
   // `header` says what machine and version measured it, on how many cores.
-  Study(StudyConfig of, nlohmann::ordered_json header, int cores, std::vector<CaseResult> measured);
+  Study(StudyConfig of, nlohmann::ordered_json header, int cores, std::vector<CaseResult> measured,
+        StudyPrediction before = {});
   Study(const Study&) = delete;
   Study& operator=(const Study&) = delete;
   ~Study() = default;
@@ -30,10 +22,10 @@ struct Study {
   StudyConfig config;
   nlohmann::ordered_json header;
   std::vector<CaseResult> results;
+  StudyPrediction prediction;  // made before the results were read
   std::vector<StudyPoint> points;
   std::vector<Curve> curves;
   std::vector<MessageCurve> messages;
-  std::vector<PredictedPoint> predicted;
   Advice advice;
 
   size_t failed() const;  // cases
@@ -46,7 +38,9 @@ struct StudyTable {
 };
 StudyTable curve_table(const Curve& curve);
 StudyTable message_table(const Study& study);
-std::string fit_text(const Curve& curve);   // a sentence; empty without a fit
+StudyTable prediction_table(const Study& study);
+std::string fit_text(const Curve& curve);         // a sentence; empty without a fit
+std::string prediction_text(const Study& study);  // who predicted; empty without a prediction
 std::string star_text(const Study& study);  // what the star behind a number of ranks means; empty without one
 
 nlohmann::ordered_json to_json(const Study& study);

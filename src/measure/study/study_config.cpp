@@ -79,6 +79,14 @@ void check_transports(const StudyConfig& c) {
     refuse("rate", "only links of --namespaces can be shaped", "--namespaces 2 --rate 1gbit");
 }
 
+void check_prediction(const StudyConfig& c) {
+  if (c.cluster.empty() && c.target.empty()) return;
+  const char* name = c.cluster.empty() ? "target" : "cluster";
+  if (!c.predicted.empty()) refuse(name, "--predicted names what is predicted already", "one of the two");
+  if (c.device.size() > 1)
+    refuse(name, "one file does not describe several devices", "one --device, or --predicted FILE");
+}
+
 void check_division(const StudyConfig& c) {
   if (c.strong != StrongScaling::kGlobal) return;
   for (const int64_t batch : integers_of(c.batches))
@@ -143,6 +151,7 @@ void check_study(StudyConfig& c) {
     refuse("kind", "a study that trains needs a training config",
            "--kind train --recipe configs/demo-fashion.json");
   check_transports(c);
+  check_prediction(c);
   check_division(c);
 }
 

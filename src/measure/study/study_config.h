@@ -37,7 +37,7 @@ struct StudyConfig {
   std::vector<std::string> messages = {"0.01", "0.1", "1", "10"};
   std::string hosts;
   int64_t namespaces = 0;
-  std::string rate, predicted;
+  std::string rate, predicted, cluster, target;
   double timeout = 900;
   std::vector<std::string> settings = {};  // KEY=VALUE of a training config, for every case
 
@@ -68,6 +68,11 @@ struct StudyConfig {
     v("seed", c.seed, "seed of the order in which cases run");
     v("timeout", c.timeout, "seconds after which a case has failed");
     v("predicted", c.predicted, "a file of predicted points to draw beside the measured ones");
+    v("cluster", c.cluster,
+      "predict each update before it is measured, as plan --cluster does on this network (dgx-a100, or a "
+      "file); otherwise ranks of this host's cores on ethernet-1g");
+    v("target", c.target,
+      "the device file to predict with (bench calibrate); otherwise the one that describes this machine");
   }
 };
 

@@ -33,7 +33,8 @@ ordered_json header_of(const StudyConfig& config, const fs::path& program) {
                          {"vitrail", VITRAIL_VERSION},
                          {"machine", {{"processor", machine.processor}, {"cores", machine.usable}}},
                          {"config", to_json(config)}};
-  header["config"].erase("predicted");  // drawn beside what was measured, at any time
+  for (const char* name : {"predicted", "cluster", "target"})
+    header["config"].erase(name);  // what stands beside the measured, at any time
   if (!config.recipe.empty()) {
     const std::string text = read_file(config.recipe, kMostBytes);
     header["recipe_crc32c"] = crc32c(std::as_bytes(std::span(text)));

@@ -50,6 +50,10 @@ std::string page_of(const Study& study, const std::vector<StudyFigure>& figures)
     page.note(fit_text(curve));
   }
   page.note(star_text(study));
+  page.section("predicted", "Predicted against measured");
+  page.table(rows_of(prediction_table(study)));
+  page.note(prediction_text(study));
+  for (const std::string& note : study.prediction.notes) page.note(note);
   page.section("messages", "All-reduce");
   page.table(rows_of(message_table(study)));
   page.section("failures", "Cases that failed");

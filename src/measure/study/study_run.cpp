@@ -10,17 +10,16 @@
 
 namespace vitrail {
 
-namespace {
-
-// The line that says what went wrong, of all that a program wrote.
-std::string reason_of(int code, const std::string& err, bool late) {
+std::string reason_of(const StudyHooks::End& end) {
   constexpr size_t kMost = 400;
-  if (late) return "it took longer than --timeout";
-  const size_t said = err.rfind("error: ");
-  std::string text = said == std::string::npos ? err : err.substr(said + 7);
+  const size_t said = end.err.rfind("error: ");
+  std::string text = said == std::string::npos ? end.err : end.err.substr(said + 7);
   text = text.substr(0, text.find('\n'));
-  return strf("exit code %d%s%s", code, text.empty() ? "" : ": ", printable(text.substr(0, kMost)).c_str());
+  return strf("exit code %d%s%s", end.code, text.empty() ? "" : ": ",
+              printable(text.substr(0, kMost)).c_str());
 }
+
+namespace {
 
 class StudyRun {
  public:
@@ -86,17 +85,18 @@ class StudyRun {
       late = seconds_since(start) > config_.timeout;
       return !late && !(hooks_.stop && hooks_.stop());
     };
-    const auto [code, out, err] =
+    const StudyHooks::End end =
         hooks_.run(words_of(one, config_, places_, run_folder),
                    one.transport == "nodes" ? places_.environment : StudyHooks::Variables{}, go_on);
+    const auto reason = [&] { return late ? "it took longer than --timeout" : reason_of(end); };
     // What is refused before anything ran is a mistake in the study: the other cases would be refused, too.
-    if (code == exit_code(ErrorKind::kUsage) && results_.empty())
-      throw Error(ErrorKind::kConfig, one.name() + ": " + reason_of(code, err, late),
+    if (end.code == exit_code(ErrorKind::kUsage) && results_.empty())
+      throw Error(ErrorKind::kConfig, one.name() + ": " + reason(),
                   "mend it and give the same --out again: nothing was measured");
-    if (code != 0) throw Error(ErrorKind::kData, reason_of(code, err, late));
+    if (end.code != 0) throw Error(ErrorKind::kData, reason());
     CaseResult result = one.kind == CaseKind::kTrain       ? from_run(one, run_folder)
-                        : one.kind == CaseKind::kAllReduce ? from_all_reduce(one, out)
-                                                           : from_bench(one, out);
+                        : one.kind == CaseKind::kAllReduce ? from_all_reduce(one, end.out)
+                                                           : from_bench(one, end.out);
     if (beside_host) result.gpus = gpus_.result();
     return result;
   }

@@ -31,6 +31,9 @@ struct StudyHooks {
   std::function<bool()> stop = {};
 };
 
+// Returns "exit code 64: ..." with the line that says what went wrong, of all that a program wrote.
+std::string reason_of(const StudyHooks::End& end);
+
 // Returns the results of all cases, in the order of list_cases(). Cases that failed before are not run again,
 // unless `retry`. Throws Error(kStopped) when a stop is asked for: what has ended is kept.
 std::vector<CaseResult> run_study(const StudyConfig& config, const StudyFolder& folder,

@@ -1,6 +1,5 @@
-// A study as text tables and as CSV.
+// A study as text tables.
 #include <cmath>
-#include <ctime>
 
 #include "base/error.h"
 #include "measure/study/study.h"
@@ -13,6 +12,10 @@ namespace {
 
 std::string percent(double share) {
   return std::isfinite(share) ? strf("%.1f %%", 100 * share) : "";
+}
+
+std::string off_text(double share) {
+  return std::isfinite(share) ? strf("%+.1f %%", 100 * share) : "";
 }
 
 std::string spread_text(const Spread& s) {
@@ -31,6 +34,8 @@ std::vector<std::string> cells_of(const CurveRow& row) {
           std::to_string(p.which.global_batch()),
           format_seconds(p.update_s.median),
           spread_text(p.update_s),
+          std::isfinite(p.predicted_s) ? format_seconds(p.predicted_s) : "",
+          off_text(p.predicted_error()),
           format_si(p.images_per_s.median),
           percent(p.times.compute_s / total),
           percent(p.times.exposed_s / total),
@@ -40,6 +45,8 @@ std::vector<std::string> cells_of(const CurveRow& row) {
           format_seconds(row.seconds),
           strf("%.2f", row.speedup),
           percent(row.efficiency),
+          std::isfinite(row.predicted_speedup) ? strf("%.2f", row.predicted_speedup) : "",
+          percent(row.predicted_efficiency),
           bytes_text(p.memory_bytes),
           p.top1.count > 0 ? percent(p.top1.median) : "",
           std::isfinite(p.temperature) ? strf("%.0f", p.temperature) : ""};
@@ -51,59 +58,29 @@ std::string aligned(const StudyTable& given) {
   return table.text(2);
 }
 
-std::string timestamp(double unix_s) {
-  if (!std::isfinite(unix_s)) return "";
-  const auto seconds = static_cast<std::time_t>(unix_s);
-  std::tm parts{};
-  gmtime_r(&seconds, &parts);
-  char text[32];
-  std::strftime(text, sizeof text, "%Y-%m-%d %H:%M:%S", &parts);
-  return text;
-}
-
-std::string cell(double value) {
-  return std::isfinite(value) ? strf("%.9g", value) : "";
-}
-
-std::string quoted_cell(const std::string& text) {
-  if (text.find_first_of(",\"\n") == std::string::npos) return text;
-  std::string quoted = "\"";
-  for (const char c : text) quoted += c == '"' ? std::string("\"\"") : std::string(1, c == '\n' ? ' ' : c);
-  return quoted + "\"";
-}
-
-// Several ranks of a host take its GPUs in turn.
-std::string gpu_cells(const CaseResult& r, size_t rank) {
-  if (r.gpus.empty()) return ",,,,,,";
-  const GpuReading& g = r.gpus[rank % r.gpus.size()];
-  constexpr double kMiB = 1024 * 1024;
-  return strf("%lld,%s,%s,%s,%s,%s,%s", static_cast<long long>(g.id), quoted_cell(g.name).c_str(),
-              cell(g.load).c_str(), cell((g.total_bytes - g.used_bytes) / kMiB).c_str(),
-              cell(g.used_bytes / kMiB).c_str(), cell(g.total_bytes / kMiB).c_str(),
-              cell(g.temperature).c_str());
-}
-
-std::string csv_row(const CaseResult& r, size_t rank, const EpochResult& epoch, double updates) {
-  const StudyCase& c = r.which;
-  const RankTime& t = r.ranks[rank];
-  return strf("%s,%zu,%lld,%s,%s,", timestamp(r.time).c_str(), rank, static_cast<long long>(epoch.epoch),
-              cell(t.compute_s * updates).c_str(), gpu_cells(r, rank).c_str()) +
-         strf("%s,%s,%s,%lld,%lld,%lld,%s,%lld,", quoted_cell(c.model).c_str(), c.device.c_str(),
-              c.transport.c_str(), static_cast<long long>(c.ranks), static_cast<long long>(c.global_batch()),
-              static_cast<long long>(c.batch), cell(c.fraction).c_str(),
-              static_cast<long long>(c.repetition)) +
-         strf("%s,%s,%s,%s,%s,%s,%s,%s,%s,%s,%s\n", cell(epoch.seconds).c_str(), cell(r.update_s).c_str(),
-              cell(r.images_per_s).c_str(), cell(t.compute_s).c_str(), cell(t.exposed_s).c_str(),
-              cell(t.hidden_s).c_str(), cell(t.data_wait_s).c_str(), cell(t.imbalance_s).c_str(),
-              cell(r.memory_bytes).c_str(), cell(epoch.train_loss).c_str(), cell(epoch.top1).c_str());
-}
-
 }  // namespace
 
 StudyTable curve_table(const Curve& curve) {
-  constexpr const char* kTitles[] = {
-      "ranks",  "batch", "update", "spread",   "images/s",   "compute", "exposed",  "of it imbalance",
-      "hidden", "data",  "epoch",  "speed-up", "efficiency", "memory",  "accuracy", "deg C"};
+  constexpr const char* kTitles[] = {"ranks",
+                                     "batch",
+                                     "update",
+                                     "spread",
+                                     "predicted",
+                                     "off",
+                                     "images/s",
+                                     "compute",
+                                     "exposed",
+                                     "of it imbalance",
+                                     "hidden",
+                                     "data",
+                                     "epoch",
+                                     "speed-up",
+                                     "efficiency",
+                                     "predicted speed-up",
+                                     "predicted efficiency",
+                                     "memory",
+                                     "accuracy",
+                                     "deg C"};
   std::vector<std::vector<std::string>> all;
   for (const CurveRow& row : curve.rows) all.push_back(cells_of(row));
   StudyTable table{.columns = {}, .rows = std::vector<std::vector<std::string>>(all.size())};
@@ -150,6 +127,24 @@ StudyTable message_table(const Study& study) {
   return table;
 }
 
+StudyTable prediction_table(const Study& study) {
+  StudyTable table{{{"predicted against measured"},
+                    {"updates", Align::kRight},
+                    {"median off", Align::kRight},
+                    {"worst off", Align::kRight},
+                    {"of"}},
+                   {}};
+  for (const PredictionError& e : prediction_errors(study.points))
+    table.rows.push_back({e.of, std::to_string(e.off.count), percent(e.off.median),
+                          off_text(e.worst->predicted_error()), e.worst->which.point()});
+  return table;
+}
+
+std::string prediction_text(const Study& study) {
+  const std::string& by = study.prediction.by;
+  return by.empty() ? "" : "Predicted by " + by;
+}
+
 std::string star_text(const Study& study) {
   for (const Curve& curve : study.curves)
     for (const CurveRow& row : curve.rows)
@@ -164,6 +159,9 @@ std::string to_text(const Study& study) {
     text += aligned(curve_table(curve));
     if (const std::string fit = fit_text(curve); !fit.empty()) text += "  " + fit + "\n";
   }
+  if (const StudyTable predicted = prediction_table(study); !predicted.rows.empty())
+    text += "\n" + prediction_text(study) + "\n" + aligned(predicted);
+  for (const std::string& note : study.prediction.notes) text += "\n" + note + "\n";
   if (const StudyTable messages = message_table(study); !messages.rows.empty())
     text += "\nTime of a message by its size, alpha + beta x bytes\n" + aligned(messages);
   if (const std::string star = star_text(study); !star.empty()) text += "\n" + star + "\n";
@@ -173,25 +171,6 @@ std::string to_text(const Study& study) {
                    format_count(static_cast<int64_t>(point.failed), "time").c_str(), point.error.c_str());
   if (study.advice.batch > 0) text += "\nRecommended: " + study.advice.why + "\n";
   return text.empty() ? text : text.substr(1);
-}
-
-std::string to_csv(const Study& study) {
-  std::string text =
-      "Timestamp,Rank,Epoch,Computation_Time,GPU_ID,GPU_Name,GPU_Load,GPU_Free_Mem_MB,GPU_Used_Mem_MB,"
-      "GPU_Total_Mem_MB,GPU_Temp_C,model,device,transport,ranks,batch,batch_a_rank,fraction,repetition,"
-      "epoch_s,update_s,images_per_s,compute_s,exposed_s,hidden_s,data_wait_s,imbalance_s,memory_bytes,"
-      "train_loss,top1\n";
-  for (const CaseResult& r : study.results)
-    for (size_t rank = 0; r.done() && rank < r.ranks.size(); ++rank) {
-      if (r.epochs.empty()) {
-        const double updates =
-            static_cast<double>(study.config.images) / static_cast<double>(r.which.global_batch());
-        text +=
-            csv_row(r, rank, {.epoch = 1, .seconds = updates * r.update_s, .train_loss = r.loss}, updates);
-      }
-      for (const EpochResult& epoch : r.epochs) text += csv_row(r, rank, epoch, epoch.seconds / r.update_s);
-    }
-  return text;
 }
 
 }  // namespace vitrail
