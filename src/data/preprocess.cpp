@@ -5,81 +5,26 @@
 #include <type_traits>
 
 #include "base/error.h"
-#include "data/resize.h"
+#include "data/preprocess_layout.h"
 
 namespace vitrail {
 namespace {
 
 constexpr int64_t kMaxSide = 65536;
 
-bool is_tf(const PreprocessConfig& config) {
-  return config.resampler != Resampler::kPillow;
+double mean_of(const PreprocessConfig& config, size_t channel) {
+  return config.mean[std::min(channel, config.mean.size() - 1)];
 }
 
-Size shorter_side(const Image& image, int64_t resize) {
-  if (image.width <= image.height) return {resize * image.height / image.width, resize};
-  return {resize, resize * image.width / image.height};
-}
-
-// Returns the smallest size of the image's shape that covers the sides, or the largest within them.
-Size in_proportion(const Image& image, Size sides, bool within) {
-  const auto height = static_cast<double>(image.height), width = static_cast<double>(image.width);
-  const double rows = height / static_cast<double>(sides.height),
-               columns = width / static_cast<double>(sides.width);
-  const double ratio = within ? std::max(rows, columns) : std::min(rows, columns);
-  return {std::max<int64_t>(round_half_even(height / ratio), 1),
-          std::max<int64_t>(round_half_even(width / ratio), 1)};
-}
-
-Size tf_shorter_side(const Image& image, int64_t resize) {
-  const float factor = static_cast<float>(resize) / static_cast<float>(std::min(image.height, image.width));
-  const auto side = [&](int64_t in) { return round_half_even(static_cast<float>(in) * factor); };
-  return {side(image.height), side(image.width)};
-}
-
-Size resized(const Image& image, const PreprocessConfig& config) {
-  const ResizeSides crop = crop_sides(config), sides = resize_sides(config);
-  if (config.mode == ResizeMode::kStretch) return {crop.height, crop.width};
-  if (config.mode == ResizeMode::kNone) return {image.height, image.width};
-  if (config.mode == ResizeMode::kStretchCrop) return {sides.height, sides.width};
-  const bool within = config.mode == ResizeMode::kLongerSide;
-  if (within) return in_proportion(image, {sides.height, sides.width}, within);
-  if (is_tf(config)) return tf_shorter_side(image, std::min(sides.height, sides.width));
-  return sides.height == sides.width ? shorter_side(image, sides.height)
-                                     : in_proportion(image, {sides.height, sides.width}, within);
-}
-
-// The overlap of one side of the resized image with the crop: the crop's start in the image or, when the
-// image is smaller, the image's start in the crop.
-struct Placement {
-  int64_t from = 0, to = 0, length = 0;
-};
-
-// `up`: transformers rounds down where the crop starts, and so up where a smaller image does.
-Placement centre(int64_t resized, int64_t crop, bool round_down, bool up) {
-  if (resized < crop) return {0, (crop - resized + (up ? 1 : 0)) / 2, resized};
-  const int64_t margin = resized - crop;
-  return {round_down ? margin / 2 : round_half_even(static_cast<double>(margin) / 2.0), 0, crop};
-}
-
-struct Layout {
-  Size size;
-  Placement rows, columns;
-  Window window() const { return {rows.from, columns.from, rows.length, columns.length}; }
-};
-
-Layout lay_out(const Image& image, const PreprocessConfig& config) {
-  require_possible(config);
-  VT_REQUIRE(image.height > 0 && image.width > 0, ErrorKind::kData, "the image has no pixels");
-  const Size size = resized(image, config);
-  const bool up = !is_tf(config) && config.odd_margin == OddMargin::kDown, down = is_tf(config) || up;
-  const ResizeSides crop = crop_sides(config);
-  return {size, centre(size.height, crop.height, down, up), centre(size.width, crop.width, down, up)};
+uint8_t as_level(double value) {
+  return static_cast<uint8_t>(std::clamp(value, 0.0, 255.0));
 }
 
 // What surrounds an image that is smaller than the crop.
 uint8_t margin_level(const PreprocessConfig& config, size_t channel) {
-  return config.mode == ResizeMode::kLongerSide ? mean_level(config, channel) : 0;
+  if (config.mode == ResizeMode::kSquare) return as_level(mean_of(config, channel) * 255);
+  const bool mean = config.mode == ResizeMode::kLongerSide || config.mode == ResizeMode::kCorner;
+  return mean ? mean_level(config, channel) : 0;
 }
 
 struct Normaliser {
@@ -108,8 +53,8 @@ std::vector<Normaliser> normalisers(const PreprocessConfig& config, int64_t chan
 
 // Writes the visible part of every plane; `value(channel, sample)` is the normalised sample.
 template <typename Samples, typename Value>
-void write_planes(const Samples& part, const Layout& layout, const PreprocessConfig& config, Value&& value,
-                  std::span<float> target) {
+void write_planes(const Samples& part, const ImageLayout& layout, const PreprocessConfig& config,
+                  Value&& value, std::span<float> target) {
   const int64_t channels = part.channels;
   for (int64_t c = 0; c < channels; ++c)
     for (int64_t y = 0; y < part.height; ++y) {
@@ -119,19 +64,19 @@ void write_planes(const Samples& part, const Layout& layout, const PreprocessCon
     }
 }
 
-Image resample(const Image& image, const PreprocessConfig& config, const Layout& layout) {
+Image resample(const Image& image, const PreprocessConfig& config, const ImageLayout& layout) {
   if (config.resampler == Resampler::kTfArea) return resize_tf_area(image, layout.size, layout.window());
   return resize(image, layout.size, layout.window(), config.interpolation);
 }
 
 void fill_target(const Image& image, const PreprocessConfig& config, int64_t channels,
                  std::span<float> target) {
-  const Layout layout = lay_out(image, config);
+  const ImageLayout layout = lay_out(image, config);
   const auto normalise = normalisers(config, channels);
   const auto plane = static_cast<ptrdiff_t>(config.height * config.width);
   const ResizeSides crop = crop_sides(config);
   std::fill(target.begin(), target.end(), 0.0f);
-  for (size_t c = 0; c < normalise.size(); ++c)
+  for (size_t c = 0; c < normalise.size() && config.mode != ResizeMode::kCorner; ++c)
     for (int64_t y = 0; y < crop.height; ++y)
       std::fill_n(target.begin() + static_cast<ptrdiff_t>(c) * plane + y * config.width, crop.width,
                   normalise[c](margin_level(config, c)));
@@ -185,8 +130,7 @@ void require_possible(const PreprocessConfig& config) {
 }
 
 uint8_t mean_level(const PreprocessConfig& config, size_t channel) {
-  const double mean = config.mean[std::min(channel, config.mean.size() - 1)];
-  return static_cast<uint8_t>(std::clamp(std::nearbyint(255 * mean), 0.0, 255.0));
+  return as_level(std::nearbyint(255 * mean_of(config, channel)));
 }
 
 Image to_luma(const Image& image) {
@@ -220,14 +164,17 @@ void preprocess(const Image& image, const PreprocessConfig& config, std::span<fl
   VT_REQUIRE(image.channels == 3 || image.channels == channels, ErrorKind::kData,
              "the image has %lld channels, the model takes %lld", static_cast<long long>(image.channels),
              static_cast<long long>(channels));
-  if (image.channels == channels)
-    fill_target(image, config, channels, target);
-  else
-    fill_target(to_luma(image), config, channels, target);
+  const Image luma = image.channels == channels ? Image{} : to_luma(image);
+  const Image& seen = image.channels == channels ? image : luma;
+  const std::optional<Image> first = first_step(seen, config);
+  fill_target(first ? *first : seen, config, channels, target);
 }
 
-Image crop_for_display(const Image& image, const PreprocessConfig& config) {
-  const Layout layout = lay_out(image, config);
+Image crop_for_display(const Image& whole, const PreprocessConfig& config) {
+  require_possible(config);
+  const std::optional<Image> first = first_step(whole, config);
+  const Image& image = first ? *first : whole;
+  const ImageLayout layout = lay_out(image, config);
   Image shown = background(config, image.channels);
   const auto paste = [&](const auto& part) {
     for (int64_t y = 0; y < part.height; ++y)

@@ -12,6 +12,23 @@
 // resize_sides(), both sides rounded. kNone leaves it as it is. Then the centre crop, an odd margin split as
 // `odd_margin` says. An image smaller than the crop gets black margins, with kLongerSide such of the mean's
 // 8-bit level. What is padded holds the mean itself: zeros.
+//
+// The modes of transformers' processors, before a centre crop or in its place:
+// - kShorterMost, like kShorterSide: the height of resize_sides() is the shorter side's, their width the most
+//   that the longer side becomes;
+// - kWithin, like kLongerSide: the largest of the image's shape within resize_sides(), both rounded down,
+//   black margins;
+// - kCropStretch (Perceiver) stretches the centre of the image, of whose shorter side it takes the shares
+// that
+//   the crop has of resize_sides();
+// - kShorterDown (BridgeTower): the shorter side becomes `resize`, the longer at most 1333/800 of it, both
+//   rounded down to multiples of `resize_longer`;
+// - kShorterUp (TextNet), like kShorterSide: both sides rounded up to multiples of `resize_longer`;
+// - kSquare (Janus): the longer side becomes `resize`, the shorter at least `resize_longer`, in the middle of
+//   the mean's 8-bit level, rounded down;
+// - kCorner (SAM): the longer side becomes `resize`, at the top left; the rest holds the mean itself;
+// - kThumbnail (Donut): the shorter side becomes the crop's, then the image is shrunk to fit, between black
+//   margins.
 #pragma once
 
 #include <array>

@@ -10,7 +10,24 @@
 
 namespace vitrail {
 
-enum class ResizeMode { kShorterSide, kStretch, kStretchCrop, kLongerSide, kNone };
+// Says how an image becomes the crop; data/preprocess.h has the rule of each. From kShorterMost on they are
+// those of transformers, the last six of single processors, which take `resize` and `resize_longer` as they
+// need them.
+enum class ResizeMode {
+  kShorterSide,
+  kStretch,
+  kStretchCrop,
+  kLongerSide,
+  kNone,
+  kShorterMost,
+  kWithin,
+  kCropStretch,
+  kShorterDown,
+  kShorterUp,
+  kSquare,
+  kCorner,
+  kThumbnail
+};
 enum class Interpolation { kNearest, kBilinear, kBicubic, kLanczos, kBox, kHamming };
 // Says which library's resampling is reproduced: Pillow's (antialiased, 8-bit fixed point), TensorFlow's
 // without antialias (kept in float), TensorFlow's `area` (truncated to 8 bits).
@@ -22,7 +39,9 @@ enum class OddMargin { kHalfEven, kDown };
 
 template <>
 struct EnumNames<ResizeMode> {
-  static constexpr const char* names[] = {"shorter_side", "stretch", "stretch_crop", "longer_side", "none"};
+  static constexpr const char* names[] = {
+      "shorter_side", "stretch",      "stretch_crop", "longer_side", "none",   "shorter_most", "within",
+      "crop_stretch", "shorter_down", "shorter_up",   "square",      "corner", "thumbnail"};
 };
 template <>
 struct EnumNames<Interpolation> {
@@ -98,7 +117,8 @@ void visit_preprocess_fields(Config& c, Visitor&& v) {
   v("width", c.width, "columns of the crop");
   v("mode", c.mode,
     "shorter_side (then centre crop), stretch, stretch_crop (to resize, then centre crop), longer_side "
-    "(then centre crop, what is missing filled with the mean), or none (centre crop alone)");
+    "(then centre crop, what is missing filled with the mean), none (centre crop alone), or as transformers "
+    "does: shorter_most, within, crop_stretch, shorter_down, shorter_up, square, corner or thumbnail");
   v("resize", c.resize, "side before the crop, along its shorter side");
   v("resize_longer", c.resize_longer, "the other side before the crop; 0: in proportion");
   v("crop_pct", c.crop_pct, "crop / resize as published, for other crops; 0: as the sides say");

@@ -54,10 +54,12 @@ class DialectModel : public OpenedModel {
     source_ = open_tensors(path);
     const CardFiles files = find_card_files(path);
     if (files.config) refuse_other_families(*files.config);
-    read_card_config(files);  // a config that is not understood says why better than the tensors do
+    // A config that is not understood says why better than the tensors do.
+    if (const auto stated = read_card_config(files)) swaps_channels_ = stated->swaps_channels;
     binding_ = bind_tensors(*source_);
     card_ = make_card(files, *source_, binding_, options, &run_image_);
     card_.path = path;
+    if (swaps_channels_) card_.notes.push_back("patches in the order of RGB: the file's are of BGR");
     check_complete(card_.config, binding_, *source_);
     if (options.pos_resize) card_.config.pos_resize = *options.pos_resize;
     stored_ = card_.config;
@@ -137,6 +139,15 @@ class DialectModel : public OpenedModel {
     VT_CHECK(at != binding_.pieces.end(), "the model has no parameter %s", spec.name.c_str());
     for (const Piece& piece : at->second)
       with_context(source_->tensors()[piece.tensor].name, [&] { read_piece(piece, spec, target); });
+    if (swaps_channels_ && spec.name == "patch_embed.proj.weight") reverse_channels(spec.shape, target);
+  }
+
+  // Makes patches of RGB from those of a model that takes BGR.
+  static void reverse_channels(const Shape& shape, std::span<float> weights) {
+    const int64_t channels = shape.local('C'), plane = shape.local('P') * shape.local('Q');
+    for (auto patch = weights.begin(); patch != weights.end(); patch += channels * plane)
+      for (int64_t c = 0; c < channels / 2; ++c)
+        std::swap_ranges(patch + c * plane, patch + (c + 1) * plane, patch + (channels - 1 - c) * plane);
   }
 
   void read_piece(const Piece& piece, const ParamSpec& spec, std::span<float> target) const {
@@ -171,8 +182,9 @@ class DialectModel : public OpenedModel {
   Binding binding_;
   std::optional<Adapters> adapters_;
   std::optional<ImageSize>
-      run_image_;     // the size the model runs at by its config, unless it is that of `stored_`
-  VitConfig stored_;  // as in the file; the card's config may have another image or patch size
+      run_image_;                // the size the model runs at by its config, unless it is that of `stored_`
+  VitConfig stored_;             // as in the file; the card's config may have another image or patch size
+  bool swaps_channels_ = false;  // see StatedConfig
 };
 
 }  // namespace

@@ -3,19 +3,19 @@
 #include <map>
 
 #include "base/rng.h"
+#include "models/act_nodes.h"
 #include "models/norm_nodes.h"
-#include "ops/activate.h"
 #include "ops/attention.h"
 #include "ops/bias.h"
 #include "ops/concat_tokens.h"
 #include "ops/dropout.h"
 #include "ops/elementwise.h"
-#include "ops/gelu.h"
 #include "ops/linear.h"
 #include "ops/max_tokens.h"
 #include "ops/patch_embed.h"
 #include "ops/pool_tokens.h"
 #include "ops/scale.h"
+#include "ops/self_attention.h"
 #include "ops/sincos_positions.h"
 #include "ops/softmax.h"
 
@@ -197,19 +197,12 @@ class VitRecorder {
         "drop");
   }
 
-  ValueId activate(ValueId x, ActKind act, GeluKind gelu, Step step = Step::kNone) {
-    const NodeName name(enum_name(act), step);
-    if (act == ActKind::kGelu) return b_.add<GeluOp>({x}, name, gelu == GeluKind::kTanh);
-    if (act == ActKind::kTanh) return b_.add<TanhOp>({x}, name);
-    return b_.add<ActivateOp>({x}, name, act);
-  }
-
   ValueId mlp(ValueId x) {
     // The steps of a block are told apart; pooling with its own MLP is none.
     const auto step = [&](Step own) { return b_.in_block() ? own : Step::kNone; };
     const Builder::Scope scope(b_, "mlp", ModelPart::kMlp), rest(b_, step(Step::kMlp));
     const Step act = c_.activation == ActKind::kGelu ? Step::kGelu : Step::kMlp;
-    x = activate(linear(x, "fc1", step(Step::kFc1)), c_.activation, c_.gelu, step(act));
+    x = add_activation(b_, linear(x, "fc1", step(Step::kFc1)), c_.activation, c_.gelu, step(act));
     x = dropout(x, "drop1");
     if (c_.mlp_norm && b_.in_block()) x = norm(x, "norm", Step::kMlp);
     return dropout(linear(x, "fc2", step(Step::kFc2)), "drop2");
@@ -232,7 +225,7 @@ class VitRecorder {
   }
 
   ValueId pool(ValueId x) {
-    const int64_t first = c_.pool_prefix ? 0 : c_.prefix_tokens();
+    const int64_t first = c_.pool_prefix || c_.pool == Pool::kPrr ? 0 : c_.prefix_tokens();
     const auto mean = [&] { return b_.add<MeanTokensOp>({x}, "mean", first); };
     const auto max = [&] { return b_.add<MaxTokensOp>({x}, "max", first); };
     switch (c_.pool) {
@@ -246,6 +239,9 @@ class VitRecorder {
         return max();
       case Pool::kMeanMax:
         return b_.add<AverageOp>({mean(), max()}, "mean_max");
+      case Pool::kPrr:
+        x = b_.add<SelfAttentionOp>({x}, "prr", c_.heads);
+        return c_.class_token ? select(x, 0) : mean();
     }
     throw Error(ErrorKind::kInternal, "unknown pooling");
   }
@@ -259,7 +255,8 @@ class VitRecorder {
       pooled.feature = norm(pooled.feature, "fc_norm", Step::kLastNorm);
     if (c_.pre_logits) {
       const Builder::Scope scope(b_, "pre_logits");
-      pooled.feature = activate(linear(pooled.feature, "fc"), c_.pre_logits_act, c_.pre_logits_gelu);
+      pooled.feature =
+          add_activation(b_, linear(pooled.feature, "fc"), c_.pre_logits_act, c_.pre_logits_gelu);
     }
     return pooled;
   }

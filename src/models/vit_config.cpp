@@ -24,7 +24,7 @@ void check_ranges(const VitConfig& c) {
       {"patch_width", c.patch_width, 0, 1024},
       {"channels", c.channels, 1, 4096},
       {"width", c.width, 1, 1 << 16},
-      {"depth", c.depth, 1, 1024},
+      {"depth", c.depth, 0, 1024},
       {"heads", c.heads, 1, 1024},
       {"mlp", c.mlp, 1, 1 << 18},
       {"classes", c.classes, 0, 1 << 22},

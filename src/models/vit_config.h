@@ -12,8 +12,10 @@
 
 namespace vitrail {
 
-// Says how tokens are pooled to the feature vector; kMeanMax is the average of mean and max pooling.
-enum class Pool { kCls, kMean, kMap, kMax, kMeanMax };
+// Says how tokens are pooled to the feature vector; kMeanMax is the average of mean and max pooling. kPrr
+// (timm's patch representation refinement) lets all tokens attend to one another without weights, then takes
+// the class token, or the mean of all where there is none.
+enum class Pool { kCls, kMean, kMap, kMax, kMeanMax, kPrr };
 enum class GeluKind { kErf, kTanh };
 enum class PosKind { kLearned, kSinCos2d, kNone };
 // LayerNorm, or one without a bias: RMSNorm, and timm's SimpleNorm, which divides by the deviation.
@@ -28,7 +30,7 @@ enum class NormPlace { kBeforePool, kAfterPool, kNone };
 
 template <>
 struct EnumNames<Pool> {
-  static constexpr const char* names[] = {"cls", "mean", "map", "max", "mean_max"};
+  static constexpr const char* names[] = {"cls", "mean", "map", "max", "mean_max", "prr"};
 };
 template <>
 struct EnumNames<GeluKind> {
@@ -140,7 +142,7 @@ void visit_fields(Config& c, Visitor&& v) {
   v("heads", c.heads, "attention heads (H)");
   v("mlp", c.mlp, "hidden width of the MLP (F)");
   v("classes", c.classes, "classes (K); 0 leaves out the head");
-  v("pool", c.pool, "cls, mean, map, max or mean_max");
+  v("pool", c.pool, "cls, mean, map, max, mean_max or prr");
   v("norm_place", c.norm_place, "before_pool, after_pool or none");
   v("pool_prefix", c.pool_prefix, "mean, max and map pooling take the tokens before the patches too");
   v("class_token", c.class_token, "has a class token");

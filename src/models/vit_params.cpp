@@ -124,13 +124,14 @@ int64_t count_macs(const VitConfig& c) {
   const int64_t block = 4 * tokens * d * d + 2 * tokens * tokens * d + 2 * tokens * d * c.mlp;
   const int64_t pooled = c.pool_prefix ? tokens : patches;
   const int64_t map = c.pool == Pool::kMap ? 2 * (pooled + 1) * d * d + 2 * pooled * d + 2 * d * c.mlp : 0;
+  const int64_t refined = c.pool == Pool::kPrr ? 2 * tokens * tokens * d : 0;
   const int64_t pre_logits = c.pre_logits ? d * c.representation_size() : 0;
   const int64_t head = c.representation_size() * c.classes * (c.distilled ? 2 : 1);
-  return embed + c.depth * block + map + pre_logits + head;
+  return embed + c.depth * block + map + refined + pre_logits + head;
 }
 
 bool reads_class_token_alone(const VitConfig& c) {
-  return c.pool == Pool::kCls && !c.distilled;
+  return c.pool == Pool::kCls && !c.distilled && c.depth > 0;
 }
 
 int64_t count_run_macs(const VitConfig& c, bool from_tokens) {

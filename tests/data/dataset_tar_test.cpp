@@ -80,6 +80,7 @@ TEST(Tar, LongNamesAndSizes) {
   EXPECT_EQ(posix[0].name, deep);
   EXPECT_EQ(posix[0].size, 2u);
   EXPECT_EQ(posix[1].name, "next");
+  EXPECT_EQ(posix[1].size, 1u) << "a record counts for one member";
   const auto base256 = walk(tar_file({{"a", "xyz", '0', "\x80\0\0\0\0\0\0\0\0\0\0\3"s}}));
   EXPECT_EQ(base256[0].size, 3u);
   EXPECT_EQ(walk(tar_file({{"folder/", "", '5'}, {"folder/a", "x"}})).size(), 1u);

@@ -189,6 +189,17 @@ TEST(OverlayFacts, MapsAreDrawnOverTheEnlargedCrop) {
   EXPECT_EQ(contact_sheet(std::vector<Tile>(2, Tile{"", Image::blank(4, 4, 3)}), 3).width, 2 * 12 + 8);
 }
 
+TEST(ImageList, AFolderIsListedByEveryWayToIt) {
+  const DataFolder folder;
+  using Paths = std::vector<std::string>;
+  folder.file("target/c.png", test::png(1));
+  std::filesystem::create_directory(folder.path("links"));
+  for (const char* link : {"left", "right"})
+    std::filesystem::create_directory_symlink("../target", folder.path("links/") + link);
+  EXPECT_EQ(list_images({folder.path("links")}, ""),
+            (Paths{folder.path("links/left/c.png"), folder.path("links/right/c.png")}));
+}
+
 TEST(ImageList, ListsAndFoldersAndWhatIsWrong) {
   const DataFolder folder;
   folder.file("a.png", test::png(1));

@@ -71,6 +71,22 @@ TEST(ModelCard, ImagesInWords) {
   EXPECT_EQ(preprocess_text(p), "stretched to 40 x 60, centre crop 32 x 48, lanczos (pillow)" + colours);
   p.mode = ResizeMode::kStretch, p.resampler = Resampler::kTf;
   EXPECT_EQ(preprocess_text(p), "stretched to 32 x 48, lanczos (tf)" + colours);
+  p.resize_longer = 70;
+  const std::pair<ResizeMode, const char*> rows[] = {
+      {ResizeMode::kNone, "as large as they are, centre crop 32 x 48"},
+      {ResizeMode::kLongerSide, "within 40 x 70, centre crop or borders 32 x 48"},
+      {ResizeMode::kWithin, "within 40 x 70, centre crop or borders 32 x 48"},
+      {ResizeMode::kShorterMost, "shorter side to 40, longer to 70 at most, centre crop 32 x 48"},
+      {ResizeMode::kCropStretch, "centre crop as 32 x 48 of 40 x 70, stretched to 32 x 48"},
+      {ResizeMode::kShorterDown, "shorter side to 40, in multiples of 70, centre crop 32 x 48"},
+      {ResizeMode::kShorterUp, "shorter side to 40, in multiples of 70, centre crop 32 x 48"},
+      {ResizeMode::kSquare, "longer side to 40, borders 32 x 48"},
+      {ResizeMode::kCorner, "longer side to 40, at the top left of 32 x 48"},
+      {ResizeMode::kThumbnail, "shorter side, then longer one, to borders 32 x 48"}};
+  for (const auto& [mode, text] : rows) {
+    p.mode = mode;
+    EXPECT_EQ(preprocess_text(p), text + std::string(", lanczos (tf)") + colours);
+  }
 }
 
 TEST(ModelCard, ScriptsGetEveryField) {

@@ -103,9 +103,6 @@ TEST(CheckpointLimits, NamesOfUnfinishedWork) {
     EXPECT_FALSE(is_unfinished(bad)) << bad;
   EXPECT_NE(unfinished_name("a"), unfinished_name("a"));
   EXPECT_TRUE(unfinished_name("a").starts_with(".tmp-a-"));
-  EXPECT_TRUE(is_number("0123"));
-  EXPECT_FALSE(is_number(""));
-  EXPECT_FALSE(is_number("-1"));
 }
 
 TEST(CheckpointLimits, NamesOfHalfWrittenFiles) {

@@ -216,8 +216,10 @@ TEST(ClaimTables, NormalisationAsTransformersComputesIt) {
 
 TEST(ClaimTables, WhatTransformersDoesBeyondThatIsRefused) {
   const std::pair<const char*, const char*> rows[] = {
-      {R"({"do_pad": true})", "data: preprocessor_config.json: do_pad is true, which is not understood"},
-      {R"({"do_pad": false})", ""},
+      {R"({"do_pad": true})", ""},
+      {R"({"do_pad": true, "pad_size": 223})",
+       "data: preprocessor_config.json: pad_size is 223, which is not understood"},
+      {R"({"do_pad": false, "pad_size": 223})", ""},
       {R"({"size": {"longest_edge": 224, "shortest_edge": 224}})",
        "config: preprocessor_config.json: size is"},
       {R"({"size": {"height": 224}})", "expected height and width"},

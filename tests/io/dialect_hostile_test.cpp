@@ -93,7 +93,7 @@ TEST_F(HostileConfig, TwoHundredHuggingFaceConfigsAreRefusedWithTheReason) {
 
 TEST_F(HostileConfig, TheRuleBrokenIsNamed) {
   const std::tuple<const char*, Json, const char*> rows[] = {
-      {"num_hidden_layers", 1'000'000'000, "model.depth is 1000000000; it must be between 1 and 1024"},
+      {"num_hidden_layers", 1'000'000'000, "model.depth is 1000000000; it must be between 0 and 1024"},
       {"num_attention_heads", 5, "model.heads (5) does not divide model.width (24)"},
       {"patch_size", 0, "model.patch is 0"},
       {"image_size", 1'000'000, "model.image_height is 1000000"},

@@ -41,6 +41,8 @@ constexpr Variant kVariants[] = {
     {"distilled_no_norm", [](VitConfig& c) { c.distilled = true, c.norm_place = NormPlace::kNone; }},
     {"max", [](VitConfig& c) { c.pool = Pool::kMax; }},
     {"mean_max", [](VitConfig& c) { c.class_token = false, c.pool = Pool::kMeanMax; }},
+    {"prr", [](VitConfig& c) { c.pool = Pool::kPrr; }},
+    {"no_blocks", [](VitConfig& c) { c.depth = 0; }},
     {"rms", [](VitConfig& c) { c.norm = NormKind::kRms; }},
     {"simple_norms", [](VitConfig& c) { c.norm = NormKind::kSimple, c.qk_norm = true; }},
     {"inner_norms", [](VitConfig& c) { c.attn_norm = c.mlp_norm = true; }},
@@ -95,7 +97,22 @@ TEST_F(DialectRoundTrip, EveryModelComesBackFromEveryDialectThatHoldsIt) {
       expect_rule_weights(*model);
       ++written;
     }
-  EXPECT_EQ(written, 32 + 13 + 6 + 13);  // timm, hf, torchvision, google
+  EXPECT_EQ(written, 34 + 14 + 6 + 13);  // timm, hf, torchvision, google
+}
+
+// Transformers looks for the names of a ViTModel where there is no head, and for those behind "vit." where
+// there is one.
+TEST_F(DialectRoundTrip, AModelWithoutAHeadHasTheNamesOfAViTModel) {
+  for (const int64_t classes : {0, 5}) {
+    ModelCard card = tiny();
+    card.config.classes = classes, card.labels.clear();
+    const std::string path = at("of_" + std::to_string(classes));
+    write_model(path, card, {.dialect = Dialect::kHf}, by_rule);
+    const auto model = open_model(path);
+    for (const TensorInfo& tensor : model->source().tensors())
+      EXPECT_EQ(tensor.name.starts_with("vit.") || tensor.name.starts_with("classifier."), classes > 0)
+          << tensor.name;
+  }
 }
 
 TEST_F(DialectRoundTrip, HalfPrecisionIsWithinItsRounding) {

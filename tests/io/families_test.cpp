@@ -131,6 +131,8 @@ TEST(Families, WhatADialectHasNoPlaceFor) {
       {"a distillation token", "th", [](VitConfig& c) { c.distilled = true; }},
       {"max pooling", "t", [](VitConfig& c) { c.pool = Pool::kMax; }},
       {"max pooling", "t", [](VitConfig& c) { c.pool = Pool::kMeanMax; }},
+      {"pooling of refined patches", "t", [](VitConfig& c) { c.pool = Pool::kPrr, c.class_token = false; }},
+      {"a model without a block", "th", [](VitConfig& c) { c.depth = 0; }},
       {"tokens without positions", "t", [](VitConfig& c) { c.pos = PosKind::kNone; }},
       {"no norm after the blocks", "t", [](VitConfig& c) { c.norm_place = NormPlace::kNone; }},
       {"a norm before the blocks", "t", [](VitConfig& c) { c.pre_norm = true; }},

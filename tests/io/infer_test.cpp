@@ -72,11 +72,23 @@ TEST(InferSizes, WhatTheTensorsSay) {
   EXPECT_EQ(infers(token),
             "data: the model has a distillation token but no head for it; only DeiT with both heads is "
             "supported");
-  EXPECT_EQ(infers(without(timm_names(), "blocks.")), "data: the file holds no transformer block");
+  EXPECT_EQ(infers(without(timm_names(), "blocks.0.mlp.")), "data: the blocks of the file hold no MLP");
   EXPECT_EQ(infers(reshaped(timm_names(), "head.bias", {6})),
             "data: tensors contradict each other: \"head.bias\" [6] and \"head.weight\" [5, 8]");
   EXPECT_EQ(infers(reshaped(timm_names(), "norm.bias", {8, 1})),
             "data: \"norm.bias\" has shape [8, 1]; expected 1 dims");
+}
+
+TEST(InferSizes, WithoutABlockConfigsSayWhatBlocksWouldHave) {
+  const NamesOnly source = without(timm_names(), "blocks.");
+  const Facts facts = infer_facts(bind_tensors(source), source);
+  EXPECT_EQ(facts.config.depth, 0);
+  EXPECT_EQ(facts.config.mlp, 3072);
+  for (const char* field : {"mlp", "qkv_bias", "qk_norm", "layer_scale", "attn_norm", "mlp_norm"})
+    EXPECT_FALSE(facts.known.contains(field)) << field;
+  for (const char* field : {"depth", "width", "class_token", "norm_place"})
+    EXPECT_TRUE(facts.known.contains(field)) << field;
+  EXPECT_TRUE(infer_facts(bind_tensors(timm_names()), timm_names()).known.contains("mlp"));
 }
 
 TEST(InferSizes, LimitsOfWhatTheTensorsMayHave) {

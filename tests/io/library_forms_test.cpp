@@ -162,7 +162,7 @@ TEST_F(LibraryForms, TimmsArgumentsInAllTheirForms) {
               }).pool_prefix);
   const std::pair<Change, const char*> refused[] = {
       {[](Json& c) { c["model_args"]["act_layer"] = "prelu"; }, "act_layer is \"prelu\""},
-      {[](Json& c) { c["model_args"]["global_pool"] = "prr"; }, "global_pool is \"prr\""},
+      {[](Json& c) { c["model_args"]["global_pool"] = "lse"; }, "global_pool is \"lse\""},
       {[](Json& c) { c["model_args"]["norm_layer"] = "simplenorm"; }, "norm1.bias"},
       {[](Json& c) { c["model_args"]["norm_layer"] = "groupnorm"; }, "norm_layer"},
       {[](Json& c) { c["model_args"]["norm_layer"] = "rmsnorm"; }, "norm1.bias"},
@@ -186,6 +186,8 @@ TEST_F(LibraryForms, TimmsRarerArgumentsComeBackFromItsConfigAlone) {
   const std::pair<const char*, std::function<void(VitConfig&)>> rows[] = {
       {"max", [](VitConfig& c) { c.pool = Pool::kMax; }},
       {"mean_max", [](VitConfig& c) { c.pool = Pool::kMeanMax, c.pool_prefix = true; }},
+      {"prr", [](VitConfig& c) { c.pool = Pool::kPrr; }},
+      {"no blocks", [](VitConfig& c) { c.depth = 0; }},
       {"rms", [](VitConfig& c) { c.norm = NormKind::kRms; }},
       {"simple norms", [](VitConfig& c) { c.norm = NormKind::kSimple, c.qk_norm = true; }},
       {"inner norms", [](VitConfig& c) { c.attn_norm = c.mlp_norm = true; }},

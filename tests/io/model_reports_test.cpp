@@ -181,8 +181,9 @@ TEST_F(ModelReports, TheUsualStorageIsThatOfMostNumbers) {
     write_model(at(name), tiny(), {.dialect = Dialect::kTimm, .storage = storage}, by_rule);
     EXPECT_EQ(Conversion({.source = at(name), .target = at("out")}).how().storage, storage);
   }
-  EXPECT_SAYS(error_of([&] { Conversion({.source = at("f32"), .target = at("f32")}); }),
-              "usage: IN and OUT are the same");
+  for (const char* same : {"f32", "./f32"})
+    EXPECT_SAYS(error_of([&] { Conversion({.source = at("f32"), .target = at(same)}); }),
+                "usage: IN and OUT are the same");
   for (const char* other : {".pth", ".pt", ".bin", ".onnx", ".h5", ".msgpack"})
     EXPECT_EQ(error_of([&] { Conversion({.source = at("f32"), .target = at("x") + other}); }),
               "usage: " + at("x") + other + ": " + other + " files are not written");

@@ -37,7 +37,8 @@ TEST(OwnClaims, TheBlockComesBack) {
       {{{"vitrail", {{"model", {{"depht", 3}}}}}}, "config: here (vitrail): unknown key 'depht'"},
       {{{"vitrail", {{"preprocess", {{"mode", "x"}}}}}},
        "config: here (vitrail): mode is \"x\"; expected one of shorter_side, stretch, stretch_crop, "
-       "longer_side, none"},
+       "longer_side, none, shorter_most, within, crop_stretch, shorter_down, shorter_up, square, corner, "
+       "thumbnail"},
   };
   for (const auto& [root, reason] : rows)
     EXPECT_EQ(error_of([&, &config = root] { read_vitrail_config(config, "here"); }), reason);

@@ -36,7 +36,8 @@ TEST(ProcessorWays, AShortestEdgeIsNotAlwaysWhatImagesAreResizedTo) {
     EXPECT_EQ(p.resize, row.resize);
     EXPECT_EQ(p.height, row.crop);
     EXPECT_EQ(p.width, row.crop);
-    EXPECT_EQ(p.mean[0], 0.485);
+    EXPECT_EQ(p.mean[0],
+              std::string_view(row.config).find("ConvNext") == std::string_view::npos ? 0.485 : 0.5);
   }
   const PreprocessConfig wide =
       images_of(R"({"image_processor_type": "ConvNextImageProcessor", "size": {"shortest_edge": 384}})", 384);
@@ -54,22 +55,61 @@ TEST(ProcessorWays, EfficientNetDividesByTheDeviationTwice) {
   EXPECT_NEAR(std_of(R"(, "include_top": true)")[0], 0.04, 1e-12);
   EXPECT_NEAR(std_of(R"(, "include_top": false)")[0], 0.2, 1e-12);
   EXPECT_NEAR(std_of(R"(, "do_normalize": false)")[0], 0.2, 1e-12);
+  const auto mean_of = [](const char* more) {
+    return images_of(strf(R"({"image_processor_type": "EfficientNetImageProcessor", "size": 32,
+                              "rescale_offset": true%s})",
+                          more))
+        .mean[0];
+  };
+  EXPECT_EQ(mean_of(""), 1.5) << "1 is taken off the pixels";
+  EXPECT_EQ(mean_of(R"(, "do_normalize": false)"), 1);
+  EXPECT_NEAR(mean_of(R"(, "do_rescale": false)"), 0.5 / 255, 1e-12);
 }
 
 TEST(ProcessorWays, WhatTheirConfigsDoNotTellIsRefused) {
   const std::pair<const char*, const char*> rows[] = {
       {R"({"image_processor_type": "Own"})", "what \"Own\" does is not known"},
-      {R"({"image_processor_type": "PerceiverImageProcessor"})",
-       "what \"PerceiverImageProcessor\" does is not known"},
-      {R"({"image_processor_type": "MobileViTImageProcessor", "do_flip_channel_order": false})",
-       "what \"MobileViTImageProcessor\" does is not known"},
+      {R"({"image_processor_type": "GLPNImageProcessor"})", "what \"GLPNImageProcessor\" does is not known"},
       {R"({"image_processor_type": "DPTImageProcessor", "keep_aspect_ratio": true})",
        "keep_aspect_ratio is true"},
-      {R"({"image_processor_type": "DPTImageProcessor", "ensure_multiple_of": 14})",
+      {R"({"image_processor_type": "DPTImageProcessor", "size": 32, "ensure_multiple_of": 14})",
        "ensure_multiple_of is 14"},
-      {R"({"image_processor_type": "EfficientNetImageProcessor", "rescale_offset": true})",
-       "rescale_offset is true"},
-      {R"({"image_processor_type": "ViTImageProcessor", "do_pad": true})", "do_pad is true"},
+      {R"({"image_processor_type": "DPTImageProcessor", "size": 32, "do_pad": true, "size_divisor": 14})",
+       "size_divisor is 14"},
+      {R"({"image_processor_type": "LlavaImageProcessor", "do_pad": true})", "do_pad is true"},
+      {R"({"image_processor_type": "ImageGPTImageProcessor", "size": 32})",
+       "do_color_quantize is left out, which is not understood and changes the result of "
+       "ImageGPTImageProcessor"},
+      {R"({"image_processor_type": "SuperPointImageProcessor", "size": 32})", "size is 32"},
+      {R"({"image_processor_type": "SuperPointImageProcessor", "size": [32, 32], "do_grayscale": 1})",
+       "do_grayscale is 1"},
+      {R"({"image_processor_type": "DetrImageProcessor", "size": {"shortest_edge": 32, "longest_edge": 32}})",
+       "changes the result of DetrImageProcessor"},
+      {R"({"image_processor_type": "DetrImageProcessor", "size": [32, 32], "pad_size": 24})",
+       "pad_size is 24"},
+      {R"({"size": 24, "do_pad": true, "pad_size": 32, "do_resize": false})", "pad_size is 32"},
+      {R"({"image_processor_type": "BridgeTowerImageProcessor", "size": 32, "crop_size": 32})",
+       "crop_size is 32"},
+      {R"({"image_processor_type": "ViltImageProcessor", "size": 20})", "size is 20"},
+      {R"({"image_processor_type": "PerceiverImageProcessor", "size": 32, "crop_size": 24})",
+       "crop_size is 24"},
+      {R"({"image_processor_type": "PerceiverImageProcessor", "do_resize": false})", "do_resize is false"},
+      {R"({"image_processor_type": "SamImageProcessor", "size": {"longest_edge": 33}, "pad_size": 32})",
+       "pad_size is 32"},
+      {R"({"image_processor_type": "SamImageProcessor", "size": 32})", "size is 32"},
+      {R"({"image_processor_type": "JanusImageProcessor", "size": 32, "min_size": 33})", "min_size is 33"},
+      {R"({"image_processor_type": "JanusImageProcessor", "size": [32, 24]})", "size is [32,24]"},
+      {R"({"image_processor_type": "JanusImageProcessor", "size": 32, "rescale_factor": 1})",
+       "rescale_factor is 1"},
+      {R"({"image_processor_type": "DeepseekVLImageProcessor", "size": 32, "do_normalize": null})",
+       "do_normalize is null"},
+      {R"({"image_processor_type": "DeepseekOcr2ImageProcessor", "size": 32, "image_mean": 0.4})",
+       "background_color is left out"},
+      {R"({"image_processor_type": "DonutImageProcessor", "size": 32, "do_align_long_axis": true})",
+       "do_align_long_axis is true"},
+      {R"({"image_processor_type": "DonutImageProcessor", "size": 32, "resample": 0})", "resample is 0"},
+      {R"({"size": {"max_height": 32, "max_width": 32}})",
+       "expected height and width, or shortest_edge alone"},
   };
   for (const auto& [config, reason] : rows)
     EXPECT_NE(error_of([&, text = config] { images_of(text); }).find(reason), std::string::npos) << config;

@@ -78,6 +78,20 @@ TEST_F(SealedFolder, ABitOfTheWeightsIsFoundHoweverTheyAreNamed) {
   for (const std::string& name : {path, at("link")}) EXPECT_SAYS(complaint(name), "model.safetensors");
 }
 
+// What opening does not look at is compared when it is read.
+TEST_F(SealedFolder, ABitOfTheLastOfSeveralBlocksOfWeightsIsFound) {
+  ModelCard card = tiny();
+  card.config.classes = 12000, card.labels.clear();
+  write_model(at("m"), card, {.dialect = Dialect::kHf}, by_rule);
+  const std::string path = at("m/model.safetensors");
+  std::string bytes = read_file(path, size_t{8} << 20);
+  ASSERT_GT(bytes.size(), 2 * kChecksumBlock);
+  ASSERT_EQ(complaint(at("m")), "");
+  bytes.back() = static_cast<char>(bytes.back() ^ 1);
+  put(path, bytes);
+  EXPECT_SAYS(complaint(at("m")), "model.safetensors does not match its folder's manifest.json");
+}
+
 TEST_F(SealedFolder, OtherLengthsAndMissingFilesAreFound) {
   const std::string folder = write("m");
   for (const char* name : {"model.safetensors", "preprocessor_config.json"}) {

@@ -50,6 +50,7 @@ TEST(TimmClaims, EveryArgumentSetsItsOwnField) {
       {"global_pool", "map", "pool", "map"},
       {"global_pool", "max", "pool", "max"},
       {"global_pool", "avgmax", "pool", "mean_max"},
+      {"global_pool", "prr", "pool", "prr"},
       {"pos_embed", "learn", "pos", "learned"},
       {"pos_embed", "none", "pos", "none"},
       {"pos_embed", "", "pos", "none"},

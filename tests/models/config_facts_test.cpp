@@ -54,7 +54,7 @@ TEST(ConfigAdvice, NamesSizesThatFit) {
   EXPECT_EQ(refused_with([](VitConfig& c) { c.norm_eps = 2; }).message,
             "model.norm_eps is 2; it must be between 0 and 1");
   EXPECT_EQ(refused_with([](VitConfig& c) { c.depth = 1025; }).message,
-            "model.depth is 1025; it must be between 1 and 1024");
+            "model.depth is 1025; it must be between 0 and 1024");
   VitConfig asked;
   asked.image_height = 230;
   EXPECT_EQ(refused_by([&] { require_patches_cover(asked, VitConfig()); }),
@@ -113,6 +113,13 @@ TEST(CostFacts, MacsByHand) {
   EXPECT_EQ(count_macs(c), embed + block(7) + 2 * (6 + 1) * d * d + 2 * 6 * d + 2 * d * f + d * 5);
   c.pool_prefix = true;
   EXPECT_EQ(count_macs(c), embed + block(7) + 2 * (7 + 1) * d * d + 2 * 7 * d + 2 * d * f + d * 5);
+  c = small_config();
+  c.pool = Pool::kPrr;
+  EXPECT_EQ(count_macs(c), embed + block(7) + 2 * 7 * 7 * d + d * 5);
+  c = small_config();
+  c.depth = 0;
+  EXPECT_EQ(count_macs(c), embed + d * 5);
+  EXPECT_EQ(count_run_macs(c), count_macs(c)) << "no block reads the class token alone";
   c = small_config();
   c.patch_width = 2;  // twice as many, half as wide
   EXPECT_EQ(count_macs(c), 12 * 4 * 2 * 2 * d + block(13) + d * 5);

@@ -48,7 +48,7 @@ TEST(VitConfigLimits, BothEndsAreAllowedAndNothingBeyond) {
        [](VitConfig& c, int64_t v) { c.patch = v, c.image_height = c.image_width = within(v); }},
       {"channels", 1, 4096, [](VitConfig& c, int64_t v) { c.channels = v; }},
       {"width", 1, 65536, [](VitConfig& c, int64_t v) { c.width = v; }},
-      {"depth", 1, 1024, [](VitConfig& c, int64_t v) { c.depth = v; }},
+      {"depth", 0, 1024, [](VitConfig& c, int64_t v) { c.depth = v; }},
       {"heads", 1, 1024, [](VitConfig& c, int64_t v) { c.heads = v; }},
       {"mlp", 1, 262144, [](VitConfig& c, int64_t v) { c.mlp = v; }},
       {"classes", 0, 4194304, [](VitConfig& c, int64_t v) { c.classes = v; }},

@@ -124,6 +124,27 @@ TEST(VitOptions, PoolingMayTakeThePrefixToo) {
   EXPECT_EQ(text_of(record_vit(config), "attn_pool.patches"), "drop_tokens first=1");
 }
 
+TEST(VitOptions, RefinedPatchesAreThoseOfAllTokens) {
+  VitConfig config = small();
+  config.pool = Pool::kPrr;
+  EXPECT_EQ(text_of(record_vit(config), "prr"), "self_attention heads=2");
+  EXPECT_EQ(text_of(record_vit(config), "class"), "select_token index=0");
+  config.class_token = false;
+  config.registers = 2;
+  EXPECT_EQ(text_of(record_vit(config), "mean"), "mean_tokens first=0") << "registers too";
+  EXPECT_EQ(text_of(record_vit(config), "class"), "");
+}
+
+TEST(VitOptions, AModelMayHaveNoBlock) {
+  VitConfig config = small();
+  config.depth = 0;
+  EXPECT_EQ(text_of(record_vit(config), "class"), "select_token index=0") << "which no block has done";
+  EXPECT_EQ(text_of(record_vit(config), "norm"), "layernorm eps=0.001");
+  EXPECT_EQ(text_of(record_vit(config), "blocks.0.norm1"), "");
+  Builder builder;
+  EXPECT_NO_THROW(record_vit_for_training(builder, config, {.dropout = 0.1, .drop_path = 0.1}));
+}
+
 TEST(VitOptions, ANormOfThePatchesHasTimmsEpsilon) {
   VitConfig config = small();
   for (const auto& [kind, text] : {std::pair{EmbedNorm::kLayer, "layernorm eps=1e-06"},

@@ -121,7 +121,7 @@ struct Broken {
 TEST(VitConfig, BrokenRulesAreNamed) {
   const Broken cases[] = {
       {"model.depth", [](VitConfig& c) { c.depth = 1'000'000'000; }},
-      {"model.depth", [](VitConfig& c) { c.depth = 0; }},
+      {"model.depth", [](VitConfig& c) { c.depth = -1; }},
       {"model.patch", [](VitConfig& c) { c.patch = 0; }},
       {"model.patch", [](VitConfig& c) { c.patch = -16; }},
       {"model.heads", [](VitConfig& c) { c.heads = 7; }},

@@ -18,6 +18,7 @@
 #include "ops/qk_rmsnorm.h"
 #include "ops/rmsnorm.h"
 #include "ops/scale.h"
+#include "ops/self_attention.h"
 #include "ops/softmax.h"
 
 namespace vitrail {
@@ -222,6 +223,11 @@ std::vector<GradFamily> token_and_loss_families() {
       {"select_token", [](int64_t n) { return unary(op<SelectTokenOp>(tokens(n).extent / 2), n); }},
       {"mean_tokens", [](int64_t n) { return unary(op<MeanTokensOp>(tokens(n).extent / 3), n); }},
       {"max_tokens", [](int64_t n) { return unary(op<MaxTokensOp>(tokens(n).extent / 3), n); }},
+      {"self_attention",
+       [](int64_t n) -> OpCase {
+         const Dim d('D', heads(n).extent * head_size(n).extent);
+         return {"", op<SelfAttentionOp>(heads(n).extent), {{batch(n), tokens(n), d}}, {true}};
+       }},
       {"drop_tokens", [](int64_t n) { return unary(op<DropTokensOp>(tokens(n).extent / 3), n); }},
       {"dropout", [](int64_t n) { return dropped(DropUnit::kElement, n); }},
       {"drop_path", [](int64_t n) { return dropped(DropUnit::kSample, n); }},

@@ -22,6 +22,7 @@
 #include "ops/qk_rmsnorm.h"
 #include "ops/rmsnorm.h"
 #include "ops/scale.h"
+#include "ops/self_attention.h"
 #include "ops/sincos_positions.h"
 #include "ops/softmax.h"
 #include "ops/update/control.h"
@@ -76,6 +77,8 @@ TEST(Infer, GivesShapesAndFlops) {
       {std::make_shared<SelectTokenOp>(1), {{kB, kN, kD}}, "[B2 D8]", 0},
       {std::make_shared<MeanTokensOp>(1), {{kB, kN, kD}}, "[B2 D8]", 80},
       {std::make_shared<MaxTokensOp>(1), {{kB, kN, kD}}, "[B2 D8]", 80},
+      {std::make_shared<SelfAttentionOp>(2), {{kB, kN, kD}}, "[B2 N5 D8]", 100.0 * 21},
+      {std::make_shared<SelfAttentionGradOp>(2), {{kB, kN, kD}, {kB, kN, kD}}, "[B2 N5 D8]", 250.0 * 21},
       {std::make_shared<MaxTokensGradOp>(1), {{kB, kN, kD}, {kB, kD}}, "[B2 N5 D8]", 160},
       {std::make_shared<RmsnormOp>(1e-6), {{kB, kN, kD}, {kD}}, "[B2 N5 D8]", 320},
       {std::make_shared<RmsnormGradOp>(1e-6, true),
@@ -186,6 +189,10 @@ TEST(Infer, RefusesWhatDoesNotFit) {
       {std::make_shared<SelectTokenOp>(5), {{kB, kN, kD}}},
       {std::make_shared<MeanTokensOp>(5), {{kB, kN, kD}}},
       {std::make_shared<MaxTokensOp>(5), {{kB, kN, kD}}},
+      {std::make_shared<SelfAttentionOp>(3), {{kB, kN, kD}}},
+      {std::make_shared<SelfAttentionOp>(0), {{kB, kN, kD}}},
+      {std::make_shared<SelfAttentionOp>(2), {{kB, kD}}},
+      {std::make_shared<SelfAttentionGradOp>(2), {{kB, kN, kD}, {kB, kD}}},
       {std::make_shared<MaxTokensGradOp>(1), {{kB, kN, kD}, {kB, {'D', 9}}}},
       {std::make_shared<RmsnormOp>(1e-6), {{kB, kN, kD}, {{'D', 9}}}},
       {std::make_shared<RmsnormGradOp>(1e-6, true), {{kB, kN, kD}, {kD}, {kB, kN, {'D', 9}}}},
@@ -223,6 +230,7 @@ TEST(Infer, RefusesOneInputTooMany) {
       {std::make_shared<SelectTokenOp>(1), {{kB, kN, kD}}},
       {std::make_shared<MeanTokensOp>(1), {{kB, kN, kD}}},
       {std::make_shared<MaxTokensOp>(1), {{kB, kN, kD}}},
+      {std::make_shared<SelfAttentionOp>(2), {{kB, kN, kD}}},
       {std::make_shared<DropTokensOp>(2), {{kB, kN, kD}}},
       {std::make_shared<SelectTokenGradOp>(1, kN), {{kB, kD}}},
       {std::make_shared<DropTokensGradOp>(2), {{kB, kN, kD}}},

@@ -20,6 +20,7 @@
 #include "ops/qk_norm.h"
 #include "ops/rmsnorm.h"
 #include "ops/scale.h"
+#include "ops/self_attention.h"
 #include "ops/sincos_positions.h"
 #include "ops/softmax.h"
 
@@ -224,6 +225,7 @@ void add_small_ops(std::vector<OpCase>& cases) {
                    {{{'B', 90}, {'N', 3}, {'D', 384}}},
                    {false}});
   cases.push_back({"max_tokens", make_op<MaxTokensOp>(2), {x}, {false}});
+  cases.push_back({"self_attention", make_op<SelfAttentionOp>(5), {x}, {false}});
   cases.push_back({"concat_tokens",
                    make_op<ConcatTokensOp>(),
                    {{{'S', 1}, d}, {{'S', 4}, d}, x},

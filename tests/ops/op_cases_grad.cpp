@@ -15,6 +15,7 @@
 #include "ops/qk_norm.h"
 #include "ops/rmsnorm.h"
 #include "ops/scale.h"
+#include "ops/self_attention.h"
 #include "ops/softmax.h"
 
 namespace vitrail {
@@ -245,6 +246,8 @@ void add_token_grads(std::vector<OpCase>& cases) {
   cases.push_back({"select_token_grad", make_op<SelectTokenGradOp>(3, n), {{b, d}}, {false}});
   cases.push_back({"mean_tokens_grad", make_op<MeanTokensGradOp>(2, n), {{b, d}}, {false}});
   cases.push_back({"max_tokens_grad", make_op<MaxTokensGradOp>(2), {{b, n, d}, {b, d}}, {false, false}});
+  cases.push_back(
+      {"self_attention_grad", make_op<SelfAttentionGradOp>(5), {{b, n, d}, {b, n, d}}, {false, false}});
   cases.push_back({"patch_embed_dw_uncovered",
                    make_op<PatchEmbedDwOp>(6, 8),
                    {{b, {'C', 3}, {'Y', 20}, {'X', 43}}, {b, {'N', 15}, {'D', 24}}},

@@ -5,6 +5,7 @@
 #include "ops/layernorm.h"
 #include "ops/qk_rmsnorm.h"
 #include "ops/rmsnorm.h"
+#include "ops/self_attention.h"
 
 namespace vitrail {
 
@@ -77,7 +78,7 @@ void add_qk_rmsnorms(std::vector<OpCase>& cases) {
 
 bool on_cpus_alone(const OpCase& c) {
   const Op& op = *c.op;
-  if (is<QkRmsnormOp, QkRmsnormGradOp>(op)) return true;
+  if (is<QkRmsnormOp, QkRmsnormGradOp, SelfAttentionOp, SelfAttentionGradOp>(op)) return true;
   if (const auto* norm = dynamic_cast<const RmsnormOp*>(&op)) return norm->simple();
   if (const auto* norm = dynamic_cast<const RmsnormGradOp*>(&op)) return norm->simple();
   if (const auto* act = dynamic_cast<const ActivateOp*>(&op)) return act->act() > ActKind::kSigmoid;

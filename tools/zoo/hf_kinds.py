@@ -251,9 +251,6 @@ def strange():
                  patch_size=8)
     yield refused("act_prelu", t.ViTForImageClassification, lambda: t.ViTConfig(**tiny(hidden_act="prelu")), "hidden_act")
     yield refused("pooler_prelu", t.ViTModel, lambda: t.ViTConfig(**tiny(pooler_act="prelu")), "pooler_act")
-    for kind in (t.PerceiverImageProcessor, t.MobileViTImageProcessor, t.SamImageProcessor, t.DetrImageProcessor):
-        yield refused(f"of_{kind.__name__}", t.ViTForImageClassification, lambda: t.ViTConfig(**TINY), kind.__name__,
-                      processor=kind)
     yield refused("masked_vit", t.ViTForMaskedImageModeling, lambda: t.ViTConfig(**tiny(encoder_stride=8)),
                   "masked-image")
     yield refused("masked_deit", t.DeiTForMaskedImageModeling, lambda: t.DeiTConfig(**tiny(encoder_stride=8)),

@@ -46,11 +46,6 @@ def processors():
     for name, (kind, settings) in kinds.items():
         config = tiny(image_size=224, patch_size=32) if name.endswith("default") else tiny()
         yield vit(f"3_processor_{name}", config, processor=lambda k=kind, s=settings: k(**s))
-    for kind in ("BridgeTower", "Chameleon", "Donut", "GLPN", "ImageGPT", "LayoutLMv2", "SuperPoint", "TextNet", "Vilt",
-                 "VideoMAE", "Yolos"):
-        kind = getattr(T, f"{kind}ImageProcessor")
-        yield refused(f"3_of_{kind.__name__}", T.ViTForImageClassification, lambda: T.ViTConfig(**tiny()),
-                      kind.__name__, processor=kind)
 
 
 def truths():

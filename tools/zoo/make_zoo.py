@@ -22,9 +22,11 @@ import torch  # noqa: E402
 import torchvision  # noqa: E402
 import transformers  # noqa: E402
 
+import hf_fourth  # noqa: E402
 import hf_kinds  # noqa: E402
 import hf_second  # noqa: E402
 import hf_third  # noqa: E402
+import timm_fourth  # noqa: E402
 import timm_kinds  # noqa: E402
 import timm_second  # noqa: E402
 import timm_third  # noqa: E402
@@ -50,7 +52,8 @@ def main():
     transformers.utils.logging.set_verbosity_error()
     transformers.utils.logging.disable_progress_bar()
     torch.set_num_threads(1)
-    cases = [c for kinds in (timm_kinds, timm_second, timm_third, hf_kinds, hf_second, hf_third, torchvision_kinds)
+    cases = [c for kinds in (timm_kinds, timm_second, timm_third, timm_fourth, hf_kinds, hf_second, hf_third, hf_fourth,
+                             torchvision_kinds)
              for c in kinds.cases() if options.only in c.name]
     names = [c.name for c in cases]
     assert len(set(names)) == len(names), [n for n in names if names.count(n) > 1]

@@ -359,7 +359,7 @@ def bare_files():
 
 
 def strange():
-    yield refused("pool_prr", tiny(global_pool="prr"), "global_pool")
+    yield hub("pool_prr", tiny(global_pool="prr"))
     yield refused("act_prelu", tiny(act_layer="prelu"), "act_layer")
     yield refused("uncovered_dynamic", tiny(img_size=30, dynamic_img_size=True), "dynamic_img_size")
     yield refused("padded", tiny(img_size=30, dynamic_img_pad=True), "dynamic_img_pad")

@@ -147,7 +147,7 @@ def strange():
         return Case(f"timm_2_{name}", build)
     yield clip_file("clip_file", "vit_xsmall_patch16_clip_224")
     yield hub("2_embed_norm", tiny(embed_norm_layer="layernorm"))
-    yield refused("2_prr_no_class", tiny(global_pool="prr", class_token=False), "global_pool")
+    yield hub("2_prr_no_class", tiny(global_pool="prr", class_token=False))
     yield hub("2_padded_wide", tiny(img_size=[27, 44], dynamic_img_pad=True, dynamic_img_size=True))
     deit = "deit_tiny_distilled_patch16_224"
     yield hub("2_distilled_registers", tiny(reg_tokens=2), arch=deit)

@@ -40,7 +40,7 @@ def embedding():
                                      global_pool="avg"))
     yield hub("3_dynamic_wide_map", tiny(dynamic_img_size=True, global_pool="map", class_token=False),
               cfg=dict(input_size=(3, 24, 40)))
-    yield refused("3_no_blocks", tiny(depth=0), "no transformer block")
+    yield hub("3_no_blocks", tiny(depth=0))
 
 
 def crops():
@@ -58,7 +58,7 @@ def crops():
 
 def layers():
     yield refused("3_prelu_gap", tiny(act_layer="prelu", class_token=False, global_pool="avg"), "act_layer")
-    yield refused("3_prr_fc_norm", tiny(global_pool="prr", fc_norm=True), "global_pool")
+    yield hub("3_prr_fc_norm", tiny(global_pool="prr", fc_norm=True))
     yield hub("3_gelu_map_rms", tiny(global_pool="map", class_token=False, norm_layer="rmsnorm", qk_norm=True))
     yield hub("3_every_norm", tiny(pre_norm=True, qk_norm=True, scale_attn_norm=True, scale_mlp_norm=True, fc_norm=True))
     yield hub("3_no_norm_anywhere", tiny(final_norm=False, fc_norm=False, qkv_bias=False, proj_bias=False))

@@ -11,6 +11,7 @@
 #include "ops/attention_sums.h"
 #include "ops/linear.h"
 #include "ops/patch_embed.h"
+#include "ops/self_attention.h"
 
 namespace vitrail::ref {
 
@@ -149,6 +150,15 @@ void attention_sums_grad(const KernelArgs& args) {
   add_queries(grads, args);
 }
 
+// Queries, keys and values are one, and so are their gradients.
+void self_attention_grad(const KernelArgs& args) {
+  const AttentionGeometry g = static_cast<const SelfAttentionGradOp&>(args.op).geometry(args.ins[0].shape());
+  const double* x = args.ins[0].as<double>();
+  double* dx = args.outs[0].as<double>();
+  HeadGrads grads{g, x, x, args.ins[1].as<double>(), dx, dx};
+  add_queries(grads, args);
+}
+
 }  // namespace
 
 std::vector<OpKernels> gemm_grads_kernels() {
@@ -159,6 +169,7 @@ std::vector<OpKernels> gemm_grads_kernels() {
       in_double<AttentionGradOp, attention_grad>(),
       in_double<AttentionBiasGradOp, attention_bias_grad>(),
       in_double<AttentionSumsGradOp, attention_sums_grad>(),
+      in_double<SelfAttentionGradOp, self_attention_grad>(),
   };
 }
 

@@ -9,6 +9,7 @@
 #include "ops/attention_sums.h"
 #include "ops/linear.h"
 #include "ops/patch_embed.h"
+#include "ops/self_attention.h"
 
 namespace vitrail::ref {
 
@@ -58,10 +59,7 @@ void patch_embed(const KernelArgs& args) {
 }
 
 // Writes the outputs and, where `log_sums` is not null, the base-2 logarithms of the softmax's sums.
-void attend(const KernelArgs& args, double* log_sums) {
-  std::vector<TensorDesc> descs;
-  for (const TensorView& view : args.ins) descs.push_back(view.desc());
-  const AttentionGeometry g = attention_geometry(args.op, descs);
+void attend(const AttentionGeometry& g, const KernelArgs& args, double* log_sums = nullptr) {
   const double *q = args.ins[0].as<double>(), *kv = args.ins.back().as<double>();
   double* out = args.outs[0].as<double>();
   args.context.pool.run(g.batch * g.heads, [&](int64_t task, int) {
@@ -81,11 +79,20 @@ void attend(const KernelArgs& args, double* log_sums) {
   });
 }
 
+AttentionGeometry geometry_of(const KernelArgs& args) {
+  std::vector<TensorDesc> descs;
+  for (const TensorView& view : args.ins) descs.push_back(view.desc());
+  return attention_geometry(args.op, descs);
+}
+
 void attention(const KernelArgs& args) {
-  attend(args, nullptr);
+  attend(geometry_of(args), args);
 }
 void attention_sums(const KernelArgs& args) {
-  attend(args, args.outs[1].as<double>());
+  attend(geometry_of(args), args, args.outs[1].as<double>());
+}
+void self_attention(const KernelArgs& args) {
+  attend(static_cast<const SelfAttentionOp&>(args.op).geometry(args.ins[0].shape()), args);
 }
 
 void attention_probs(const KernelArgs& args) {
@@ -111,6 +118,7 @@ std::vector<OpKernels> gemms_kernels() {
       in_double<AttentionOp, attention>(),
       in_double<AttentionSumsOp, attention_sums>(),
       in_double<AttentionProbsOp, attention_probs>(),
+      in_double<SelfAttentionOp, self_attention>(),
   };
 }
 

@@ -3,6 +3,7 @@
 
 #include "io/adapters.h"
 #include "io/cards/card.h"
+#include "io/config_json.h"
 #include "io/sealed_folder.h"
 
 namespace vitrail {
@@ -29,6 +30,15 @@ bool is_standard_name(const std::string& name) {
          name == "model.safetensors.index.json" || name == "pytorch_model.bin.index.json";
 }
 
+// Returns what says how images are prepared; transformers prefers what lies within the config of a processor
+// of several kinds of input.
+std::optional<Json> read_images(const fs::path& home) {
+  if (const auto processor = read_json(home / "processor_config.json"))
+    if (const Json* images = json_find(*processor, "image_processor"); images && images->is_object())
+      return *images;
+  return read_json(home / "preprocessor_config.json");
+}
+
 }  // namespace
 
 CardFiles find_card_files(const std::string& path) {
@@ -48,7 +58,7 @@ CardFiles find_card_files(const std::string& path) {
                   {"config.json", "preprocessor_config.json", kAdaptersFile});
   CardFiles files{read_json(home / "config.json"), std::nullopt, "config.json", ""};
   if (fs::exists(home / kAdaptersFile, error)) files.adapters = (home / kAdaptersFile).string();
-  if (files.config) files.preprocessor = read_json(home / "preprocessor_config.json");
+  if (files.config) files.preprocessor = read_images(home);
   return files;
 }
 

@@ -44,6 +44,44 @@ void append_differences(const ordered_json& a, const ordered_json& b, std::vecto
   for (const auto& [name, value] : a.items())
     if (b.at(name) != value) out.push_back(name + ": " + json_text(value) + " and " + json_text(b.at(name)));
 }
+std::string resize_text(const PreprocessConfig& p) {
+  const ResizeSides crop = crop_sides(p), sides = resize_sides(p);
+  const auto n = [](int64_t side) { return static_cast<long long>(side); };
+  const std::string target = strf("%lld x %lld", n(crop.height), n(crop.width)),
+                    before = strf("%lld x %lld", n(sides.height), n(sides.width));
+  switch (p.mode) {
+    case ResizeMode::kStretch:
+      return "stretched to " + target;
+    case ResizeMode::kStretchCrop:
+      return "stretched to " + before + ", centre crop " + target;
+    case ResizeMode::kNone:
+      return "as large as they are, centre crop " + target;
+    case ResizeMode::kLongerSide:
+    case ResizeMode::kWithin:
+      return "within " + before + ", centre crop or borders " + target;
+    case ResizeMode::kShorterSide:
+      return strf("shorter side to %lld, centre crop ", n(std::min(sides.height, sides.width))) + target;
+    case ResizeMode::kShorterMost:
+      return strf("shorter side to %lld, longer to %lld at most, centre crop ", n(sides.height),
+                  n(sides.width)) +
+             target;
+    case ResizeMode::kCropStretch:
+      return "centre crop as " + target + " of " + before + ", stretched to " + target;
+    case ResizeMode::kShorterDown:
+    case ResizeMode::kShorterUp:
+      return strf("shorter side to %lld, in multiples of %lld, centre crop ", n(p.resize),
+                  n(p.resize_longer)) +
+             target;
+    case ResizeMode::kSquare:
+      return strf("longer side to %lld, borders ", n(p.resize)) + target;
+    case ResizeMode::kCorner:
+      return strf("longer side to %lld, at the top left of ", n(p.resize)) + target;
+    case ResizeMode::kThumbnail:
+      return "shorter side, then longer one, to borders " + target;
+  }
+  return "";
+}
+
 }  // namespace
 
 std::string architecture_text(const VitConfig& c) {
@@ -63,24 +101,13 @@ std::string numerics_text(const VitConfig& c) {
 }
 
 std::string preprocess_text(const PreprocessConfig& p) {
-  const ResizeSides crop = crop_sides(p);
-  const auto height = static_cast<long long>(crop.height), width = static_cast<long long>(crop.width);
-  const ResizeSides sides = resize_sides(p);
-  const auto rows = static_cast<long long>(sides.height), columns = static_cast<long long>(sides.width);
-  const std::string resize =
-      p.mode == ResizeMode::kStretch ? strf("stretched to %lld x %lld", height, width)
-      : p.mode == ResizeMode::kStretchCrop
-          ? strf("stretched to %lld x %lld, centre crop %lld x %lld", rows, columns, height, width)
-      : p.mode == ResizeMode::kNone ? strf("as large as they are, centre crop %lld x %lld", height, width)
-      : p.mode == ResizeMode::kLongerSide
-          ? strf("within %lld x %lld, centre crop or borders %lld x %lld", rows, columns, height, width)
-          : strf("shorter side to %lld, centre crop %lld x %lld", std::min(rows, columns), height, width);
   const std::string padded =
       p.pad_rows + p.pad_columns > 0
           ? strf(", padded to %lld x %lld", static_cast<long long>(p.height), static_cast<long long>(p.width))
           : "";
-  return strf("%s%s, %s (%s), mean %s, std %s", resize.c_str(), padded.c_str(), enum_name(p.interpolation),
-              enum_name(p.resampler), channel_text(p.mean).c_str(), channel_text(p.std).c_str());
+  return strf("%s%s, %s (%s), mean %s, std %s", resize_text(p).c_str(), padded.c_str(),
+              enum_name(p.interpolation), enum_name(p.resampler), channel_text(p.mean).c_str(),
+              channel_text(p.std).c_str());
 }
 
 std::string card_text(const ModelCard& card, size_t indent) {

@@ -90,9 +90,22 @@ void read_architecture(const Json& config, const ModelType& type, StatedConfig* 
   if (type.mean_pool) model["pool"] = enum_name(Pool::kMean);
 }
 
+// Returns the images' config with the processor that config.json may name in its place.
+std::optional<Json> with_processor(const Json& config, const Json* images) {
+  const Json* type = json_find(config, "image_processor_type");
+  if (!images || !type || json_find(*images, "image_processor_type") ||
+      json_find(*images, "feature_extractor_type"))
+    return std::nullopt;
+  Json named = *images;
+  named["image_processor_type"] = *type;
+  return named;
+}
+
 }  // namespace
 
 StatedConfig read_hf_config(const Json& config, const Json* preprocessor) {
+  const std::optional<Json> named = with_processor(config, preprocessor);
+  if (named) preprocessor = &*named;
   StatedConfig stated{.origin = kFile};
   const ModelType& type = model_type(config);
   read_pooler(config, &stated);

@@ -24,6 +24,7 @@ struct StatedConfig {
   std::optional<ImageSize> run_image;
   std::optional<Interpolation> square_interpolation;  // see ModelCard
   bool pads_images = false;                           // see ModelCard
+  bool swaps_channels = false;                        // the model takes BGR: its patches are read reversed
   std::vector<std::string> notes;
 };
 

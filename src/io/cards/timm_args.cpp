@@ -27,8 +27,8 @@ constexpr ArgRow kBoolArgs[] = {{"class_token", "class_token"},
                                 {"scale_attn_norm", "attn_norm"},
                                 {"scale_mlp_norm", "mlp_norm"},
                                 {"pool_include_prefix", "pool_prefix"}};
-constexpr ArgRow kPools[] = {
-    {"token", "cls"}, {"avg", "mean"}, {"map", "map"}, {"max", "max"}, {"avgmax", "mean_max"}};
+constexpr ArgRow kPools[] = {{"token", "cls"}, {"avg", "mean"},        {"map", "map"},
+                             {"max", "max"},   {"avgmax", "mean_max"}, {"prr", "prr"}};
 constexpr ArgRow kPositions[] = {{"learn", "learned"}, {"none", "none"}, {"", "none"}};
 constexpr ArgRow kNorms[] = {{"layernorm", "layer"},   {"layernormfp32", "layer"},
                              {"rmsnorm", "rms"},       {"rmsnormfp32", "rms"},

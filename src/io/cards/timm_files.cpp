@@ -10,7 +10,7 @@ namespace vitrail {
 namespace {
 
 const char* pool_name(Pool pool) {
-  constexpr const char* kPoolNames[] = {"token", "avg", "map", "max", "avgmax"};
+  constexpr const char* kPoolNames[] = {"token", "avg", "map", "max", "avgmax", "prr"};
   return kPoolNames[static_cast<size_t>(pool)];
 }
 

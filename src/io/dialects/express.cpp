@@ -20,6 +20,7 @@ bool nameless(const VitConfig& c) {
 constexpr Feature kFeatures[] = {
     {"sincos2d positions", [](const VitConfig& c) { return c.pos == PosKind::kSinCos2d; }, false, false,
      false, true},
+    {"a model without a block", [](const VitConfig& c) { return c.depth == 0; }, true, true, false, false},
     {"register tokens", [](const VitConfig& c) { return c.registers > 0; }, true, false, false, false},
     {"register tokens beside a distillation token",
      [](const VitConfig& c) { return c.registers > 0 && c.distilled; }, false, false, false, false},
@@ -56,6 +57,8 @@ constexpr Feature kFeatures[] = {
     {"patches that do not cover the image", [](const VitConfig& c) { return !patches_cover(c); }, true, true,
      false, true},
     {"a MAP head", [](const VitConfig& c) { return c.pool == Pool::kMap; }, true, false, false, true},
+    {"pooling of refined patches", [](const VitConfig& c) { return c.pool == Pool::kPrr; }, true, false,
+     false, false},
     {"average pooling", [](const VitConfig& c) { return c.pool == Pool::kMean; }, true, false, false, true},
     {"average pooling beside a class token",
      [](const VitConfig& c) { return c.pool != Pool::kCls && c.class_token; }, true, false, false, false},

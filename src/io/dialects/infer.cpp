@@ -149,6 +149,15 @@ void infer_parts(const Binding& b, const TensorSource& source, Facts* facts) {
   if (c.pool == Pool::kMap) facts->known.insert("pool");
 }
 
+// Without a block the tensors do not tell what blocks would have; a config may, and MAP heads have an MLP.
+void leave_blocks_open(Facts* facts) {
+  for (const char* field : {"qkv_bias", "qk_norm", "layer_scale", "attn_norm", "mlp_norm"})
+    facts->known.erase(field);
+  if (facts->config.mlp > 0) return;
+  facts->known.erase("mlp");
+  facts->config.mlp = VitConfig().mlp;
+}
+
 std::string first_few(const std::vector<std::string>& names) {
   std::string text;
   for (size_t i = 0; i < std::min<size_t>(names.size(), 5); ++i) text += (i ? ", " : "") + names[i];
@@ -194,7 +203,8 @@ Facts infer_facts(const Binding& binding, const TensorSource& source) {
   if (extents.get('Q') != c.patch) c.patch_width = extents.get('Q');
   if (c.pre_logits && extents.get('O') != c.width) c.representation = extents.get('O');
   require_sane(facts);
-  VT_REQUIRE(c.depth >= 1 && c.mlp >= 1, ErrorKind::kData, "the file holds no transformer block");
+  if (c.depth == 0) leave_blocks_open(&facts);
+  VT_REQUIRE(c.mlp >= 1, ErrorKind::kData, "the blocks of the file hold no MLP");
   const int64_t heads = extents.get('H'), head_size = extents.get('E');  // qk-norm reveals the latter
   if (heads > 0) {
     c.heads = heads;
