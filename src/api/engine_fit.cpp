@@ -81,7 +81,7 @@ void require_fit(const ExecutionPlan& plan, size_t needed_bytes, size_t checked,
                    row("prefetched batches", held.batches_bytes).c_str(),
                    row("images being decoded", held.bytes() - held.batches_bytes).c_str(),
                    mib(available.bytes).c_str(), available.where.c_str()),
-              remedy(plan, checked, available.bytes, config, options));
+              remedy(plan, checked, available.bytes, config, options) + available.advice());
 }
 
 }  // namespace vitrail

@@ -101,6 +101,11 @@ EvalResult EvalRank::run(const std::function<void(int64_t done)>& on_progress,
       return rows_of_all(team, cut_points(engine_.batch, engine_.distribution.mesh.size(Axis::kData)), mine);
     };
   EvalResult result = evaluate(work_.data, *loader, forward_of(*model_, logits), how);
+  if (result.count == 0)
+    throw Error(ErrorKind::kData,
+                strf("none of %s could be read: there is no result",
+                     format_count(work_.data.size(), "image").c_str()),
+                "vitrail data check lists what is wrong with them");
   notes_.on_detail(strf(
       "%s images in %s, of which %s waiting for them; decoding beside it %s of processor time",
       format_integer(result.count).c_str(), format_seconds(result.seconds).c_str(),

@@ -27,12 +27,13 @@ std::string scalar_text(const Json& value, const std::string& key) {
 
 Setting setting_of(const std::string& key, const Json& value, const std::string& place) {
   Setting setting{key, {}, place};
-  if (!value.is_array())
-    setting.values.push_back(scalar_text(value, key));
-  else
-    for (const Json& element : value) setting.values.push_back(scalar_text(element, key));
+  for (const Json& element : value.is_array() ? value : Json::array({value})) {
+    setting.values.push_back(scalar_text(element, key));
+    setting.quoted |= element.is_string();
+  }
   return setting;
 }
+
 // JSON refuses a key twice in one object; "a.b" may also stand beside "a": {"b": ...}.
 void require_distinct(const std::vector<Setting>& settings, const std::string& place) {
   std::set<std::string_view> seen;
@@ -60,7 +61,9 @@ std::vector<Setting> parse_config(std::string_view text, const std::string& plac
     open.pop_back();
     for (auto member = object.begin(); member != object.end(); ++member) {
       const std::string key = prefix + member.key();
-      if (member->is_object())
+      if (member->is_object() && member->empty())
+        settings.push_back({.key = key, .values = {}, .place = place, .section = true});
+      else if (member->is_object())
         open.emplace_back(key + ".", &*member);
       else
         settings.push_back(with_context(place, [&] { return setting_of(key, *member, place); }));

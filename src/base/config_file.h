@@ -12,7 +12,9 @@ namespace vitrail {
 struct Setting {
   std::string key;
   std::vector<std::string> values;
-  std::string place;  // where it was written, for messages
+  std::string place;     // where it was written, for messages
+  bool quoted = false;   // a value is a text of JSON, not a number or a boolean
+  bool section = false;  // an object with nothing in it: there is a name alone
 };
 
 // Throws Error(kConfig) for text that is not JSON (with line and column), a key given twice, or a file over 1

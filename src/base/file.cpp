@@ -7,7 +7,6 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <atomic>
 #include <cerrno>
 #include <cstring>
 #include <filesystem>
@@ -15,6 +14,7 @@
 
 #include "base/bytes.h"
 #include "base/error.h"
+#include "base/half_written.h"
 #include "base/text.h"
 #include "base/write_error.h"
 
@@ -217,23 +217,24 @@ void MemoryBytes::read_checked(uint64_t offset, std::span<std::byte> target) con
   std::memcpy(target.data(), content_.data() + offset, target.size());
 }
 
-AtomicFile::AtomicFile(std::string path) : path_(without_links(std::move(path))), fd_(open_stream(path_)) {
-  if (fd_ < 0) open_temporary();
+AtomicFile::AtomicFile(std::string path, bool tidies)
+    : path_(without_links(std::move(path))), fd_(open_stream(path_)) {
+  if (fd_ >= 0) return;
+  if (tidies) remove_abandoned(path_);
+  open_temporary();
 }
 
 void AtomicFile::open_temporary() {
-  static std::atomic<unsigned> counter{0};
   const std::filesystem::path target(path_);
   folder_ = target.has_parent_path() ? target.parent_path().string() : ".";
-  const std::string stem = target.filename().string().substr(0, 200);
   for (int attempt = 0; attempt < 100; ++attempt) {
-    temporary_ =
-        strf("%s/.%s.tmp-%ld-%u", folder_.c_str(), stem.c_str(), static_cast<long>(::getpid()), ++counter);
+    temporary_ = folder_ + "/" + half_written_name(target.filename().string());
     fd_ = uninterrupted(
         [&] { return ::open(temporary_.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666); });
     if (fd_ >= 0 || errno != EEXIST) break;
   }
   if (fd_ < 0) fail("create");
+  hold_half_written(fd_);
 }
 
 AtomicFile::~AtomicFile() {
@@ -280,7 +281,7 @@ void AtomicFile::commit() {
 }
 
 void write_file(const std::string& path, std::string_view content) {
-  AtomicFile file(path);
+  AtomicFile file(path, false);
   file.write(content);
   file.commit();
 }

@@ -61,12 +61,14 @@ class MemoryBytes : public ByteSource {
   std::string content_;
 };
 
-// A file being written under a temporary name in the target's folder. commit() makes it durable and gives
-// it its name; without commit() nothing remains. Failures are Error(kWrite). A link stays: what it leads to
-// is replaced. A device or a pipe has no content to replace: it is written to as the bytes come.
+// A file being written under a temporary name in the target's folder (base/half_written.h). commit() makes it
+// durable and gives it its name; without commit() nothing remains. Failures are Error(kWrite). A link stays:
+// what it leads to is replaced. A device or a pipe has no content to replace: it is written to as the bytes
+// come.
 class AtomicFile {
  public:
-  explicit AtomicFile(std::string path);
+  // One that `tidies` looks through the folder for what dead processes have left of the same file.
+  explicit AtomicFile(std::string path, bool tidies = true);
   ~AtomicFile();
   AtomicFile(const AtomicFile&) = delete;
   AtomicFile& operator=(const AtomicFile&) = delete;
@@ -86,7 +88,7 @@ class AtomicFile {
   uint64_t position_ = 0;
 };
 
-// Writes content that is in memory through an AtomicFile.
+// Writes content that is in memory through an AtomicFile, which looks for nothing: such files may be many.
 void write_file(const std::string& path, std::string_view content);
 
 }  // namespace vitrail

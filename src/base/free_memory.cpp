@@ -161,6 +161,16 @@ FreeMemory free_memory(const std::string& root) {
   return smallest.take();
 }
 
+FreeMemory FreeMemory::shared_by(int sharers) const {
+  if (sharers <= 1 || bytes == 0) return *this;
+  return {std::max<size_t>(bytes / static_cast<size_t>(sharers), 1),
+          strf("the share of one of %d ranks in what is %s", sharers, where.c_str()), sharers};
+}
+
+std::string FreeMemory::advice() const {
+  return ranks > 1 ? "; fewer ranks on this host, whose shares are larger" : "";
+}
+
 std::string mib(size_t bytes) {
   return strf("%.1f MiB", static_cast<double>(bytes) / (1 << 20));
 }

@@ -11,6 +11,12 @@ namespace vitrail {
 struct FreeMemory {
   size_t bytes = 0;                            // 0: unknown
   std::string where = "free on this machine";  // completes "2 GiB is ..."
+  int ranks = 1;                               // `bytes` is what one of so many may take
+
+  // Returns what one of so many ranks that share it may take.
+  FreeMemory shared_by(int sharers) const;
+  // Returns advice to put behind other advice; empty where it is nobody's share.
+  std::string advice() const;
 };
 
 // The smallest of: what the kernel calls available, with free swap; what is left under the memory limit of

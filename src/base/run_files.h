@@ -21,7 +21,7 @@ class RunFiles {
   static constexpr const char* kLast = "last";    // the last model, where no checkpoint would go
   static constexpr const char* kCrash = "crash";  // what each rank did last, when one of them ended the job
   static constexpr std::string_view kEvents = "events.out.tfevents.";  // how TensorBoard's files begin
-  // The files that are written whole and replaced; a crash in between leaves ".NAME.tmp-NUMBER-NUMBER".
+  // The files that are written whole and replaced; a crash in between leaves the name of base/half_written.h.
   static constexpr const char* kReplaced[] = {kConfig, kMetrics, kSummary, kReport};
 
   explicit RunFiles(std::string folder) : folder_(std::move(folder)) {}

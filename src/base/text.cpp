@@ -132,6 +132,10 @@ std::string lowercase(std::string text) {
   return text;
 }
 
+bool is_number(std::string_view text) {
+  return !text.empty() && text.find_first_not_of("0123456789") == text.npos;
+}
+
 std::vector<std::string_view> split(std::string_view text, char at) {
   std::vector<std::string_view> parts;
   for (size_t end; (end = text.find(at)) != text.npos; text.remove_prefix(end + 1))

@@ -32,6 +32,9 @@ inline std::string shown(const std::string& text) {
 // Returns ASCII letters in lower case, every other byte as it is.
 std::string lowercase(std::string text);
 
+// Returns whether the text consists of digits alone.
+bool is_number(std::string_view text);
+
 // Splits at every `at`, keeping empty pieces; the pieces point into `text`.
 std::vector<std::string_view> split(std::string_view text, char at);
 

@@ -16,6 +16,14 @@ std::string did_you_mean(const std::string& wrong, const std::vector<std::string
   return nearest.empty() ? otherwise : strf("did you mean %s%s?", prefix.c_str(), nearest.c_str());
 }
 
+std::set<std::string> section_names(const std::vector<std::string>& names) {
+  std::set<std::string> sections;
+  for (const std::string& name : names)
+    for (size_t dot = name.find('.'); dot != name.npos; dot = name.find('.', dot + 1))
+      sections.insert(name.substr(0, dot));
+  return sections;
+}
+
 std::string join(const std::vector<std::string>& words, const char* between) {
   std::string text;
   for (const std::string& word : words) text += (text.empty() ? "" : between) + word;

@@ -1,5 +1,6 @@
 // Reads arguments, --set and config files into the options of a command; says what is wrong with them.
 #include <algorithm>
+#include <set>
 
 #include "base/error.h"
 #include "base/text.h"
@@ -198,28 +199,53 @@ class Parser {
     apply_setting({assignment.substr(0, equals), {assignment.substr(equals + 1)}, "--set"}, Origin::kSet);
   }
 
+  // Refuses an empty section that no setting of the command has.
+  void check_section(const Setting& setting) const {
+    const std::string own = dotted_name();
+    std::vector<std::string> names = {own};
+    for (const OptionSpec& spec : specs_) names.push_back(spec.name);
+    const std::set<std::string> sections = section_names(names);
+    const bool below_own = setting.key.starts_with(own) && sections.contains(setting.key.substr(own.size()));
+    if (below_own || sections.contains(setting.key)) return;
+    if (const OptionSpec* spec = find(std::string_view(setting.key)))
+      throw Error(ErrorKind::kConfig,
+                  strf("%s: %s takes one value, not an object", setting.place.c_str(), setting.key.c_str()),
+                  advice_for(*spec));
+    names.assign(sections.begin(), sections.end());
+    refuse_key(setting, did_you_mean(setting.key, names, "", suggestion(setting.key, "")));
+  }
+  [[noreturn]] void refuse_key(const Setting& setting, const std::string& hint) const {
+    throw Error(ErrorKind::kConfig,
+                strf("%s: vitrail %s has no key '%s'", setting.place.c_str(), command_.name.c_str(),
+                     setting.key.c_str()),
+                hint);
+  }
+  // Returns "bench.infer.", under which a config file may hold the settings of the command.
+  std::string dotted_name() const {
+    std::string name = command_.name + ".";
+    std::replace(name.begin(), name.end(), ' ', '.');
+    return name;
+  }
+
   // Applies a setting whose key is an option's name, alone or under the command's name.
   void apply_setting(const Setting& setting, Origin origin) {
+    if (setting.section) return check_section(setting);
     std::string key = setting.key;
-    std::string own = command_.name + ".";
-    std::replace(own.begin(), own.end(), ' ', '.');
+    const std::string own = dotted_name();
     const bool section = std::any_of(specs_.begin(), specs_.end(),
                                      [&](const OptionSpec& spec) { return spec.name.starts_with(own); });
     if (!find(key) && key.starts_with(own) && (!section || find(key.substr(own.size()))))
       key.erase(0, own.size());
     const OptionSpec* spec = find(key);
     const bool allowed = spec && key != "config" && key != "set" && key != "help";
-    if (!allowed)
-      throw Error(ErrorKind::kConfig,
-                  strf("%s: vitrail %s has no key '%s'", setting.place.c_str(), command_.name.c_str(),
-                       setting.key.c_str()),
-                  suggestion(key, ""));
+    if (!allowed) refuse_key(setting, suggestion(key, ""));
     note_former_name(*spec, key, "");
     const std::string place = setting.place + ": " + setting.key;
     if (setting.values.size() != 1 && !spec->repeated)
       throw Error(ErrorKind::kConfig,
                   strf("%s takes one value, not %zu", place.c_str(), setting.values.size()),
                   advice_for(*spec));
+    require_unquoted(*spec, setting, place);
     std::vector<std::string> values;
     for (const std::string& text : setting.values) values.push_back(current(*spec, text));
     for (const std::string& text : values) check_value(*spec, text, place, ErrorKind::kConfig);

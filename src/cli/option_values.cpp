@@ -26,6 +26,14 @@ bool valid_number(const OptionSpec& spec, const std::string& text) {
   return number && *number >= spec.least && *number <= spec.most;
 }
 
+// Returns "a whole number from 1 to 100", "a number" or "true or false"; empty for what is a text.
+std::string expected_of(const OptionSpec& spec) {
+  const bool is_field = spec.choices == std::vector<std::string>{"true", "false"};
+  if (spec.kind == ValueKind::kFlag || is_field) return "true or false";
+  if (spec.kind == ValueKind::kText) return "";
+  return (spec.kind == ValueKind::kInteger ? "a whole number" : "a number") + range_text(spec);
+}
+
 FieldSpec field_of(const OptionSpec& spec) {
   return {.key = spec.name,
           .help = spec.help,
@@ -50,14 +58,8 @@ Error with_advice(const Error& error, const std::vector<OptionSpec>& specs, cons
 
 void check_value(const OptionSpec& spec, const std::string& text, const std::string& place, ErrorKind kind) {
   const bool numeric = spec.kind == ValueKind::kInteger || spec.kind == ValueKind::kNumber;
-  if (spec.kind == ValueKind::kFlag && !parse_bool(text))
-    throw Error(kind, strf("%s expects true or false, not '%s'", place.c_str(), text.c_str()),
-                advice_for(spec));
-  if (numeric && !valid_number(spec, text))
-    throw Error(kind,
-                strf("%s expects %s%s, not '%s'", place.c_str(),
-                     spec.kind == ValueKind::kInteger ? "a whole number" : "a number",
-                     range_text(spec).c_str(), text.c_str()),
+  if ((spec.kind == ValueKind::kFlag && !parse_bool(text)) || (numeric && !valid_number(spec, text)))
+    throw Error(kind, strf("%s expects %s, not '%s'", place.c_str(), expected_of(spec).c_str(), text.c_str()),
                 advice_for(spec));
   if (!spec.choices.empty() &&
       std::find(spec.choices.begin(), spec.choices.end(), text) == spec.choices.end())
@@ -65,6 +67,16 @@ void check_value(const OptionSpec& spec, const std::string& text, const std::str
         kind,
         strf("%s expects one of %s, not '%s'", place.c_str(), join(spec.choices, ", ").c_str(), text.c_str()),
         did_you_mean(text, spec.choices, "", advice_for(spec)));
+}
+
+// Lists and what may be a word too ("auto") are texts to begin with.
+void require_unquoted(const OptionSpec& spec, const Setting& setting, const std::string& place) {
+  const std::string expected = expected_of(spec);
+  if (!setting.quoted || spec.repeated || expected.empty()) return;
+  throw Error(ErrorKind::kConfig,
+              strf("%s expects %s, not the text %s", place.c_str(), expected.c_str(),
+                   quoted(setting.values.front()).c_str()),
+              "the value without quotes; " + advice_for(spec));
 }
 
 }  // namespace vitrail::cli

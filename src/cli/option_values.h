@@ -14,6 +14,9 @@ namespace vitrail::cli {
 // Throws unless `text` is a value of this option; `place` is how the user wrote it.
 void check_value(const OptionSpec& spec, const std::string& text, const std::string& place, ErrorKind kind);
 
+// Throws where a config file gives a number or a boolean in quotes.
+void require_unquoted(const OptionSpec& spec, const Setting& setting, const std::string& place);
+
 // Returns "optim.lr=0.001, its default (peak learning rate)" or "--batch 1, its default (images at a time)",
 // for a value that was given.
 std::string advice_for(const OptionSpec& spec);

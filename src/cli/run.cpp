@@ -94,14 +94,17 @@ bool declares_section(const CommandSpec& spec, const std::string& section) {
                      [&](const OptionSpec& option) { return option.name.starts_with(section); });
 }
 
-// Returns the settings of a config file without those under the name of another command.
+// Returns the settings of a config file without those under the name of another command; "bench" with nothing
+// in it is a part of such a name.
 std::vector<Setting> settings_for(const CommandSpec& own, const std::string& path) {
   std::vector<Setting> settings = read_config_file(path);
   std::erase_if(settings, [&](const Setting& setting) {
+    const std::string key = setting.key + (setting.section ? "." : "");
     return std::any_of(commands().begin(), commands().end(), [&](const Command& other) {
       std::string section = other.spec.name + ".";
       std::replace(section.begin(), section.end(), ' ', '.');
-      return other.spec.name != own.name && setting.key.starts_with(section) &&
+      return other.spec.name != own.name &&
+             (key.starts_with(section) || (setting.section && section.starts_with(key))) &&
              !declares_section(own, section);
     });
   });

@@ -4,6 +4,7 @@
 
 #include "base/error.h"
 #include "base/file.h"
+#include "base/half_written.h"
 #include "base/json_text.h"
 #include "io/cards/stated_config.h"
 #include "io/cards/written_json.h"
@@ -105,6 +106,7 @@ void write_google(const std::string& path, const ModelCard& card, const std::vec
                   const Json& facts) {
   MadePaths made;
   for (const std::string& file : {path, path + ".json"}) made.will_make(file);
+  remove_abandoned(path + ".json");
   write_npz(path, tensors);
   Json beside = sidecar(card, facts);
   beside[kWeightsMark] = weights_mark(path);

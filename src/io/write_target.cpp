@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "base/error.h"
+#include "base/half_written.h"
 #include "base/text.h"
 #include "io/adapters.h"
 #include "io/checkpoint/durable.h"
@@ -115,6 +116,8 @@ void FolderReplacement::commit() {
 void finish_folder_replacement(const std::string& path) {
   const fs::path folder = real_path(path);
   finish_replacing(folder.string(), aside_of(folder));
+  for (const char* name : kFolderFiles) remove_abandoned((folder / name).string());
+  remove_abandoned((folder / kManifestName).string());
 }
 
 }  // namespace vitrail

@@ -53,7 +53,8 @@ class FolderReplacement {
  private:
   std::string path_, fresh_;
 };
-// Puts back what a FolderReplacement had moved aside when its process died, if the folder is missing.
+// Puts back what a FolderReplacement had moved aside when its process died, if the folder is missing. Removes
+// the files of a model that a process which died had begun in the folder.
 void finish_folder_replacement(const std::string& path);
 
 }  // namespace vitrail

@@ -39,13 +39,28 @@ int64_t block_of(std::string_view name) {
   return block;
 }
 
-// Refuses unused patterns, because a mistyped one would silently train what was to stay frozen.
-void require_used(const Patterns& patterns, const std::vector<NamedParam>& params) {
+// Refuses unused patterns, because a mistyped one would silently train what was to stay frozen, or let decay
+// what was not to.
+void require_used(const char* key, const Patterns& patterns, const std::vector<NamedParam>& params) {
   for (const std::string& pattern : patterns)
     VT_REQUIRE(std::any_of(params.begin(), params.end(),
                            [&](const NamedParam& p) { return matches_pattern(p.name, bare(pattern)); }),
-               ErrorKind::kConfig, "params.freeze has %s, which fits none of the %zu parameters (such as %s)",
+               ErrorKind::kConfig, "%s has %s, which fits none of the %zu parameters (such as %s)", key,
                quoted(pattern).c_str(), params.size(), params.empty() ? "" : params.front().name.c_str());
+}
+
+// Returns the patterns that are not of the default, which names what not every model has.
+Patterns beyond_default(Patterns no_decay) {
+  const Patterns usual = ParamGroupConfig().no_decay;
+  std::erase_if(no_decay,
+                [&](const std::string& one) { return std::ranges::find(usual, one) != usual.end(); });
+  return no_decay;
+}
+
+void require_names(const char* key, const Patterns& patterns) {
+  for (const std::string& pattern : patterns)
+    VT_REQUIRE(!bare(pattern).empty(), ErrorKind::kConfig,
+               "%s has the empty pattern %s; expected a name, or !* for none", key, quoted(pattern).c_str());
 }
 
 bool is_vector(const NamedParam& param) {
@@ -75,9 +90,8 @@ void validate(const ParamGroupConfig& c) {
   VT_REQUIRE(!c.linear_probe || c.freeze.empty(), ErrorKind::kConfig,
              "params.linear_probe is true and params.freeze has %zu patterns; expected one of the two",
              c.freeze.size());
-  for (const std::string& pattern : c.freeze)
-    VT_REQUIRE(!bare(pattern).empty(), ErrorKind::kConfig,
-               "params.freeze has the empty pattern %s; expected a name", quoted(pattern).c_str());
+  require_names("params.freeze", c.freeze);
+  require_names("params.no_decay", c.no_decay);
   if (freezes_all(c.freeze)) refuse_frozen("params.freeze leaves every parameter as it is");
 }
 
@@ -113,7 +127,8 @@ std::vector<TrainedParam> group_params(const std::vector<NamedParam>& params, co
                                        double weight_decay) {
   validate(config);
   const Patterns& freeze = config.linear_probe ? kLinearProbe : config.freeze;
-  if (!config.linear_probe) require_used(freeze, params);
+  if (!config.linear_probe) require_used("params.freeze", freeze, params);
+  require_used("params.no_decay", beyond_default(config.no_decay), params);
   int64_t depth = 0;
   for (const NamedParam& p : params) depth = std::max(depth, block_of(p.name) + 1);
   std::vector<TrainedParam> trained;

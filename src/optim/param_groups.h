@@ -40,8 +40,8 @@ bool matches_pattern(std::string_view name, std::string_view pattern);
 // last norm goes with the last block; the rest is depth + 1.
 int64_t layer_of(std::string_view name, int64_t depth);
 
-// Returns the parameters to train, in the order given. Throws Error(kConfig) when a pattern matches no
-// parameter or nothing is left to train.
+// Returns the parameters to train, in the order given. Throws Error(kConfig) when a pattern that is not
+// one of the default matches no parameter, or nothing is left to train.
 std::vector<TrainedParam> group_params(const std::vector<NamedParam>& params, const ParamGroupConfig& config,
                                        double weight_decay);
 

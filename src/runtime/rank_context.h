@@ -31,7 +31,7 @@ struct RankContext {
     FreeMemory free = hardware->shares_host_memory()
                           ? free_memory()
                           : FreeMemory{hardware->usable_bytes(), "free on " + device.name};
-    if (hardware->shares_host_memory()) free.bytes /= static_cast<size_t>(sharing);
+    if (hardware->shares_host_memory()) free = free.shared_by(sharing);
     const bool smaller = device.memory_bytes > 0 && (free.bytes == 0 || device.memory_bytes < free.bytes);
     return smaller ? FreeMemory{device.memory_bytes, "all that " + device.name + " has"} : free;
   }

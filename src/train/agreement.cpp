@@ -83,7 +83,7 @@ void require_same_facts(Communicator& ranks, const Json& facts, const std::strin
     throw Error(ErrorKind::kConfig,
                 strf("%s is %s on rank %d and %s on rank %td", key.c_str(), value_text(facts, key).c_str(),
                      ranks.rank(), value_text(first, key).c_str(), first_rank),
-                "all ranks run one program with one config on the same data");
+                "all ranks run one program with one config on the same data and models");
   }
 }
 

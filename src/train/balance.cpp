@@ -141,6 +141,15 @@ std::vector<int64_t> shares_by_speed(int64_t images, int64_t unit, const std::ve
   return shares;
 }
 
+std::vector<double> largest_by_place(const Mesh& mesh, const std::vector<double>& of_ranks) {
+  std::vector<double> places(static_cast<size_t>(mesh.size(Axis::kData)));
+  for (size_t r = 0; r < of_ranks.size(); ++r) {
+    double& place = places[static_cast<size_t>(mesh.of_rank(static_cast<int>(r)).coordinate(Axis::kData))];
+    place = std::max(place, of_ranks[r]);
+  }
+  return places;
+}
+
 std::vector<CutTable> cuts_by_shares(const std::vector<int64_t>& shares, int64_t eval_batch) {
   std::vector<CutTable> tables = {{Axis::kData, 'B', cuts_of_shares(shares)}};
   if (eval_batch == tables[0].cuts.back()) return tables;

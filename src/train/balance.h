@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "passes/distribute.h"
+#include "tensor/mesh.h"
 
 namespace vitrail {
 
@@ -39,6 +40,9 @@ struct PlaceSpeed {
 // Shares of whole groups, at least one each, such that the slowest place takes as little time as can be; the
 // last place owns the last group, which may be shorter. Memory gives way where not all images would fit.
 std::vector<int64_t> shares_by_speed(int64_t images, int64_t unit, const std::vector<PlaceSpeed>& places);
+
+// The largest of the ranks' numbers along tp, sp and pp, for each place along dp.
+std::vector<double> largest_by_place(const Mesh& mesh, const std::vector<double>& of_ranks);
 
 // The tables that cut micro-batches by these shares, and batches of an evaluation in the same proportion.
 std::vector<CutTable> cuts_by_shares(const std::vector<int64_t>& shares, int64_t eval_batch);

@@ -64,6 +64,8 @@ class CheckpointKeeper {
   std::string last_folder() const { return files_.at(RunFiles::kLast); }
 
   int64_t saved_step() const { return saved_step_; }
+  // Returns the teacher_facts() of the run.
+  const Json& teacher() const { return teacher_; }
 
   // Returns a warning where the model has learned, or learns, from validation images; else nothing.
   std::string seen_in_validation() const;

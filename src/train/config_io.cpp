@@ -63,18 +63,26 @@ void JsonSettings::flatten(const Json& object, const std::string& prefix) {
   for (const auto& [name, value] : object.items()) {
     const std::string key = prefix + name;
     if (value.is_object() && prefix.empty()) {
+      if (value.empty()) require_known(key, true);
       flatten(value, key + ".");
       continue;
     }
-    if (!specs_.contains(key)) {
-      std::vector<std::string> known;
-      for (const auto& [one, spec] : specs_) known.push_back(one);
-      throw Error(ErrorKind::kConfig,
-                  strf("%s: a training config has no key '%s'", place_.c_str(), key.c_str()),
-                  did_you_mean(key, known, "", "vitrail train --help lists every setting with its default"));
-    }
+    require_known(key, false);
     values_[key] = &value;
   }
+}
+
+void JsonSettings::require_known(const std::string& key, bool section) const {
+  if (!section && specs_.contains(key)) return;
+  std::vector<std::string> known;
+  for (const auto& [one, spec] : specs_) known.push_back(one);
+  if (section) {
+    const std::set<std::string> sections = section_names(known);
+    if (sections.contains(key)) return;
+    known.assign(sections.begin(), sections.end());
+  }
+  throw Error(ErrorKind::kConfig, strf("%s: a training config has no key '%s'", place_.c_str(), key.c_str()),
+              did_you_mean(key, known, "", "vitrail train --help lists every setting with its default"));
 }
 
 std::vector<std::string> JsonSettings::former_names() const {

@@ -49,6 +49,7 @@ class JsonSettings {
 
  private:
   void flatten(const Json& object, const std::string& prefix);
+  void require_known(const std::string& key, bool section) const;
 
   std::string place_;
   std::map<std::string, FieldSpec> specs_;

@@ -46,13 +46,21 @@ void log_seen(EvalData& data, const Dataset& train, const ModelOrigin& origin, c
   tell(data, seen_images(*data.set, train, origin.learned ? origin.learned->earlier : none), log);
 }
 
-// Measures on what the run has learned from, which is said; on data that has changed since, by marks.
+// Compares a part of the run's own data with its training part. Where that is no longer what the run has
+// learned from, marks are all that is left to compare with.
+void log_seen_of_own(EvalData& data, const RunData& run, const Dataset& train, const ModelOrigin& origin,
+                     const Log& log) {
+  if (run.unchanged) return log_seen(data, train, origin, log);
+  log(
+      strf("warning: %s has changed since the run learned from it: seen_in_training is not certain, it comes "
+           "from the marks that the model keeps of some images",
+           shown(run.config.train).c_str()));
+  tell(data, seen_by_marks(*data.set, *origin.learned), log);
+}
+
 EvalData training_of(RunData& run, const ModelOrigin& origin, const Log& log) {
   EvalData data{std::move(run.splits.train), run.config.train, "train"};
-  if (run.unchanged)
-    log_seen(data, *data.set, origin, log);
-  else
-    tell(data, seen_by_marks(*data.set, *origin.learned), log);
+  log_seen_of_own(data, run, *data.set, origin, log);
   return data;
 }
 
@@ -109,7 +117,7 @@ EvalData open_eval_data(const EvalRequest& request) {
   RunData run = open_run_data(origin);
   if (request.part == "train") return training_of(run, origin, log);
   EvalData data = validation_of(run, model);
-  log_seen(data, *run.splits.train, origin, log);
+  log_seen_of_own(data, run, *run.splits.train, origin, log);
   return data;
 }
 

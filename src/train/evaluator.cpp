@@ -55,9 +55,10 @@ void Evaluator::run(Progress& progress) {
 
 bool Evaluator::judge(const EvalResult& result, Progress& progress) {
   progress.owed_step = -1;  // the weights of an earlier result are gone
-  const bool counts = std::isfinite(result.loss);
+  const bool counts = result.count > 0 && std::isfinite(result.loss);
   if (!counts)
-    journal_.event("no_result", "the evaluation's loss is not finite: it does not count for best/");
+    journal_.event("no_result", strf("%s: the evaluation does not count for best/",
+                                     result.count > 0 ? "its loss is not finite" : "no image could be read"));
   const double top1 = counts ? result.top1() : -1;
   const double seen = std::max(progress.best, progress.best_seen);
   progress.evals_since_best = top1 > seen ? 0 : progress.evals_since_best + 1;

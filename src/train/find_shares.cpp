@@ -91,15 +91,8 @@ class Measuring {
                                      setup_.step.precision, backend_, rank_.device);
   }
 
-  // The largest number along tp and sp, for each place along dp.
   std::vector<double> by_place(double mine) const {
-    const std::vector<double> all = team_.gather({&mine, 1});
-    std::vector<double> places(timed_.size());
-    for (size_t r = 0; r < all.size(); ++r) {
-      double& place = places[static_cast<size_t>(mesh_.of_rank(static_cast<int>(r)).coordinate(Axis::kData))];
-      place = std::max(place, all[r]);
-    }
-    return places;
+    return largest_by_place(mesh_, team_.gather({&mine, 1}));
   }
 
   // The first rank decides, so that no rank's arithmetic can differ.

@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "base/timing.h"
+#include "telemetry/format.h"
 
 namespace vitrail {
 
@@ -24,6 +25,22 @@ void Loop::run() {
   if (!parts_.team.alone()) agree(no_loss, false, nullptr);
   times_.start();
   while (!done() && !is_stopped()) one_update();
+  if (patience_exhausted()) require_learned(true);
+}
+
+// A run that passes over every image would otherwise end like one that has learned. Broken images among
+// others are no reason to end before a whole pass has found nothing else, nor are those of the last updates
+// of a run that was resumed: it had learned before.
+void Loop::require_learned(bool ends) const {
+  const bool passed = updates_ >= parts_.setup.steps_per_epoch, whole_run = updates_ >= progress_.step;
+  if (has_learned() || !(passed || (ends && whole_run))) return;
+  throw Error(
+      ErrorKind::kData,
+      strf("none of the images of %s could be read: the run has learned nothing",
+           format_count(updates_, "update").c_str()),
+      strf("vitrail data check lists what is wrong with them; loader.max_bad_fraction, now %g, lets a "
+           "run pass over so many",
+           parts_.setup.config.loader.max_bad_fraction));
 }
 
 // A time limit ends a run after this process's first update at the earliest.
@@ -41,13 +58,14 @@ void Loop::agree(double& loss, bool skipped, const StepTimes::Numbers* mine) {
   Pulse* const pulse = parts_.step.rank().pulse;
   const ReductionScope reducing(pulse);
   if (pulse) pulse->at_node("loss and votes");
-  constexpr size_t kVotes = 6;
+  constexpr size_t kVotes = 7;
   std::vector<double> numbers = {counts ? loss : 0.0,
                                  parts_.stop.asked() ? 1.0 : 0.0,
                                  parts_.stop.out_of_time() ? 1.0 : 0.0,
                                  parts_.saves.time_is_over() ? 1.0 : 0.0,
                                  static_cast<double>(parts_.bad.unreported()),
-                                 skipped ? 1.0 : 0.0};
+                                 skipped ? 1.0 : 0.0,
+                                 static_cast<double>(parts_.feed.take_images())};
   numbers.resize(kVotes + (mine ? StepTimes::kNumbers * static_cast<size_t>(parts_.team.size()) : 0));
   const auto slots = std::span(numbers).subspan(kVotes);
   if (mine)
@@ -56,6 +74,7 @@ void Loop::agree(double& loss, bool skipped, const StepTimes::Numbers* mine) {
   parts_.team.sum(numbers);
   loss = numbers[0];
   votes_ = {numbers[1] > 0, numbers[2] > 0, numbers[3] > 0, numbers[5] > 0};
+  images_ += static_cast<int64_t>(numbers[6]);
   if (mine) times_.add(slots);
   times_.exchanged(seconds_since(start));
   if (mine) watch_speed(slots);
@@ -84,6 +103,8 @@ void Loop::one_update() {
   if (parts_.stop.hooks.disturb) parts_.stop.hooks.disturb(parts_.step, progress_.step);
   const double data_wait_s = parts_.feed.take_wait_seconds();
   conclude_update(loss, values.skip != 0, data_wait_s);
+  ++updates_;
+  require_learned(last_step());
   TrainStatus status = status_of(values, loss, lr, data_wait_s);
   status.interval_s = seconds_since(start);
   parts_.seconds.add(status.interval_s);
@@ -96,7 +117,8 @@ void Loop::one_update() {
   times_.pause();
   progress_.eval_due = eval_due();
   conclude_step();
-  parts_.saves.save_if_due(progress_, votes_.save_time, [this] { return parts_.skips.last_was_made(); });
+  parts_.saves.save_if_due(progress_, votes_.save_time,
+                           [this] { return has_learned() && parts_.skips.last_was_made(); });
   times_.resume();
   meter_.pause(seconds_since(paused));
 }
@@ -130,6 +152,7 @@ void Loop::conclude_update(double& loss, bool skipped, double data_wait_s) {
   if (parts_.team.alone()) {
     votes_.save_time = parts_.saves.time_is_over();
     times_.add(mine);
+    images_ += parts_.feed.take_images();
   } else {
     agree(loss, skipped, &mine);
   }

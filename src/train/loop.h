@@ -54,6 +54,8 @@ class Loop {
   void run();
   bool done() const { return last_step() || patience_exhausted(); }
   bool patience_exhausted() const;
+  // Returns whether an update of this process has learned from an image.
+  bool has_learned() const { return images_ > 0; }
   // Returns whether the time limit may interrupt what goes on: not before an update of this process.
   bool time_is_over() const { return started_ && parts_.stop.out_of_time(); }
   // The updates of this process, those since the last line of the log left out.
@@ -69,6 +71,7 @@ class Loop {
   void begin_update();
   void conclude_update(double& loss, bool skipped, double data_wait_s);
   void agree(double& loss, bool skipped, const StepTimes::Numbers* mine);
+  void require_learned(bool ends) const;
   bool eval_due() const { return parts_.evaluator && (parts_.evaluator->due(progress_.step) || last_step()); }
   bool compare_due() const;
   bool rolled_back(const StepValues& values);
@@ -87,7 +90,8 @@ class Loop {
   RateMeter meter_;
   StepTimes times_;
   SlowRanks speeds_;
-  bool started_ = false;  // the first update is done
+  bool started_ = false;              // the first update is done
+  int64_t updates_ = 0, images_ = 0;  // of this process; images that could be read, on all ranks
   // Holds what ranks have agreed on after the last update.
   struct Votes {
     bool asked = false, out_of_time = false, save_time = false, skipped = false;

@@ -1,5 +1,6 @@
 #include "train/micro_feed.h"
 
+#include <algorithm>
 #include <numeric>
 
 #include "data/image_form.h"
@@ -34,6 +35,7 @@ void MicroFeed::take(const Batch& batch, MicroBatch& target) {
   weights_.resize(batch.weights.size());
   for (size_t i = 0; i < weights_.size(); ++i)
     weights_[i] = batch.weights[i] / static_cast<float>(config_.batch);
+  images_ += std::ranges::count_if(weights_, [](float weight) { return weight > 0; });
   target.images = batch.images;
   target.targets = batch.targets;
   target.weights = weights_;

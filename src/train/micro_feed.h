@@ -33,6 +33,8 @@ class MicroFeed {
   // Makes the next micro-batch the first of this update.
   void seek(int64_t step);
   double take_wait_seconds() { return loader_->take_wait_seconds(); }
+  // Returns how many images that could be read it has fed since the last call.
+  int64_t take_images() { return std::exchange(images_, 0); }
   // Calls it once, with the next micro-batch, before that runs.
   void show_next(std::function<void(const MicroBatch&)> show) { show_ = std::move(show); }
   double loading_seconds() { return loader_->cpu_seconds(); }
@@ -47,6 +49,7 @@ class MicroFeed {
   Teacher* teacher_;
   const RunConfig& config_;
   std::vector<float> weights_;
+  int64_t images_ = 0;
   std::function<void(const MicroBatch&)> show_;
 };
 

@@ -3,10 +3,13 @@
 #include <map>
 #include <numeric>
 
+#include "base/json_text.h"
 #include "base/rng.h"
+#include "io/source_identity.h"
 #include "ops/collective.h"
 #include "train/agreement.h"
 #include "train/model_setup.h"
+#include "train/teacher.h"
 
 namespace vitrail {
 
@@ -69,6 +72,18 @@ Json data_facts(const RunSetup& setup) {
   return facts;
 }
 
+Json model_facts(const PreparedModel& model, const Json& teacher) {
+  Json facts = Json::object();
+  const auto add = [&](const std::string& name, Json card, const std::string& weights) {
+    card.erase(kTeacherWeights);
+    facts[name + ", its config and preprocessing,"] = mark(name_key(json_text(card)));
+    facts[name + ", its weights,"] = mark(name_key(weights));
+  };
+  if (!teacher.empty()) add("distill.teacher", teacher, teacher.at(kTeacherWeights).get<std::string>());
+  if (model.opened) add("model.init", card_facts(model.card), content_identity(model.opened->source()));
+  return facts;
+}
+
 Json step_facts(const StepPlan& plan) {
   return {{"the program before it is cut", mark(plan.recorded)},
           {"the mesh", to_string(plan.config.distribution.mesh)},
@@ -118,9 +133,10 @@ std::string other_kinds(Communicator& world, const DeviceFacts& mine) {
 
 }  // namespace
 
-std::string require_same_ranks(MeshCommunicators& ranks, const RunSetup& setup, const StepPlan& plan,
-                               const DeviceInfo& device) {
+std::string require_same_ranks(MeshCommunicators& ranks, const RunSetup& setup, const Json& teacher,
+                               const StepPlan& plan, const DeviceInfo& device) {
   Json facts = data_facts(setup);
+  facts.update(model_facts(*setup.model, teacher));
   facts.update(step_facts(plan));
   if (!plan.pipelined) facts.update(order_facts(plan));
   require_same_facts(ranks.world(), facts);

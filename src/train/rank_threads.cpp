@@ -86,57 +86,74 @@ std::vector<int> own_cores(MeshCommunicators& ranks, const DeviceInfo& device, b
   return cores == allowed_cores() ? std::vector<int>() : cores;
 }
 
+// Opens the device of a rank of this process and runs `body` on it.
+void run_on_device(LocalRanks& ranks, size_t local, MeshCommunicators& partners,
+                   const std::function<void(RankContext&)>& body) {
+  const int rank = partners.mesh().rank, size = partners.mesh().world();
+  const DeviceInfo info = ranks.device(static_cast<int>(local));
+  const BoundThread bound(own_cores(partners, info, ranks.mesh.bind));
+  const char* const slow = ranks.variables ? ranks.variables(kSlowVariable) : nullptr;
+  RankContext context(info, open_rank_device(info, rank, slow), ranks.seed);
+  context.ranks = size > 1 ? &partners : nullptr;
+  context.sharing = ranks.sharing;
+  context.overlapping = ranks.overlapping;
+  context.pulse = ranks.heartbeat ? &ranks.heartbeat->pulse(rank) : nullptr;
+  const std::string note =
+      size > 1 ? join_devices(context, partners, ranks.mesh.transport, ranks.variables) : "";
+  if (rank == 0 && ranks.on_note && !note.empty()) ranks.on_note(note);
+  body(context);
+}
+
+// Runs a rank of this process on this thread; every other rank hears of its failure.
+void run_rank(LocalRanks& ranks, size_t local, FirstError& first,
+              const std::function<void(RankContext&)>& body) {
+  std::unique_ptr<Communicator>& world = ranks.worlds[local];
+  const int rank = world->rank(), size = world->size();
+  // Communicators are kept until the rank's memory is freed, and its failure reaches every other rank.
+  std::unique_ptr<MeshCommunicators> partners;
+  const Attached attached(ranks.heartbeat, world.get());
+  try {
+    partners = std::make_unique<MeshCommunicators>(std::move(world), mesh_of(ranks.mesh, rank));
+    run_on_device(ranks, local, *partners, body);
+  } catch (...) {
+    const Failure failure = current_failure();
+    first.keep(rank, size);
+    if (ranks.heartbeat) ranks.heartbeat->failed(rank, failure.code, failure.by_others, failure.text);
+    if (partners) partners->abort(failure.text);
+  }
+}
+
 void join(std::vector<std::thread>& threads) {
   for (std::thread& thread : threads) thread.join();
+}
+
+// Ends the ranks that were started, because the next one could not be, and throws why.
+[[noreturn]] void give_up(LocalRanks& ranks, std::vector<std::thread>& threads,
+                          const std::exception& refused) {
+  const auto* by_system = dynamic_cast<const std::system_error*>(&refused);
+  const char* fewer = "fewer ranks (--ranks)";
+  const Error error = by_system
+                          ? thread_error(*by_system, threads.size() + 1, ranks.worlds.size(), "ranks", fewer)
+                          : Error(ErrorKind::kMemory, "memory ran out while ranks were started", fewer);
+  if (ranks.heartbeat)
+    ranks.heartbeat->failed(ranks.worlds[0]->rank(), exit_code(error.kind()), false, error.what());
+  ranks.worlds[0]->abort(error.what());
+  join(threads);
+  throw Error(error);
 }
 
 }  // namespace
 
 void run_ranks(LocalRanks ranks, const std::function<void(RankContext&)>& body) {
   FirstError first;
-  const auto run_one = [&](size_t local) {
-    std::unique_ptr<Communicator>& world = ranks.worlds[local];
-    const int rank = world->rank(), size = world->size();
-    // Communicators are kept until the rank's memory is freed, and its failure reaches every other rank.
-    std::unique_ptr<MeshCommunicators> partners;
-    const Attached attached(ranks.heartbeat, world.get());
-    try {
-      partners = std::make_unique<MeshCommunicators>(std::move(world), mesh_of(ranks.mesh, rank));
-      const DeviceInfo info = ranks.device(static_cast<int>(local));
-      const BoundThread bound(own_cores(*partners, info, ranks.mesh.bind));
-      const char* const slow = ranks.variables ? ranks.variables(kSlowVariable) : nullptr;
-      RankContext context(info, open_rank_device(info, rank, slow), ranks.seed);
-      context.ranks = size > 1 ? partners.get() : nullptr;
-      context.sharing = ranks.sharing;
-      context.overlapping = ranks.overlapping;
-      context.pulse = ranks.heartbeat ? &ranks.heartbeat->pulse(rank) : nullptr;
-      const std::string note =
-          size > 1 ? join_devices(context, *partners, ranks.mesh.transport, ranks.variables) : "";
-      if (rank == 0 && ranks.on_note && !note.empty()) ranks.on_note(note);
-      body(context);
-    } catch (...) {
-      const Failure failure = current_failure();
-      first.keep(rank, size);
-      if (ranks.heartbeat) ranks.heartbeat->failed(rank, failure.code, failure.by_others, failure.text);
-      if (partners) partners->abort(failure.text);
-    }
-  };
   std::vector<std::thread> threads;
   try {
-    for (size_t i = 1; i < ranks.worlds.size(); ++i) threads.emplace_back(run_one, i);
+    for (size_t i = 1; i < ranks.worlds.size(); ++i)
+      threads.emplace_back([&, i] { run_rank(ranks, i, first, body); });
   } catch (const std::exception& refused) {
-    const auto* by_system = dynamic_cast<const std::system_error*>(&refused);
-    const char* fewer = "fewer ranks (--ranks)";
-    const Error error =
-        by_system ? thread_error(*by_system, threads.size() + 1, ranks.worlds.size(), "ranks", fewer)
-                  : Error(ErrorKind::kMemory, "memory ran out while ranks were started", fewer);
-    if (ranks.heartbeat)
-      ranks.heartbeat->failed(ranks.worlds[0]->rank(), exit_code(error.kind()), false, error.what());
-    ranks.worlds[0]->abort(error.what());
-    join(threads);
-    throw Error(error);
+    give_up(ranks, threads, refused);
   }
-  run_one(0);
+  run_rank(ranks, 0, first, body);
   join(threads);
   first.rethrow();
 }

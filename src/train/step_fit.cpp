@@ -126,7 +126,7 @@ void require_step_fits(const StepPlan& plan, const Beside& beside, const FreeMem
                    static_cast<long long>(rank_rows(plan.config.micro_batch, plan.config)),
                    format_bytes(needed).c_str(), format_bytes(available.bytes).c_str(),
                    available.where.c_str(), memory_table(plan.memory_rows(held), needed, 2).c_str()),
-              advice(plan, beside, available.bytes, batch_unit));
+              advice(plan, beside, available.bytes, batch_unit) + available.advice());
 }
 
 void require_host_room(const StepPlan& plan, size_t loading_bytes, int sharing, const FreeMemory& free) {

@@ -52,7 +52,7 @@ Json teacher_facts(const DistillConfig& config, const VitConfig& student) {
   if (config.kind == DistillKind::kNone) return Json::object();
   const std::unique_ptr<OpenedModel> teacher = open_teacher(config, student);
   Json facts = card_facts(teacher->card());
-  facts["weights"] = content_identity(teacher->source());
+  facts[kTeacherWeights] = content_identity(teacher->source());
   return facts;
 }
 

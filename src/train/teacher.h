@@ -11,8 +11,9 @@ namespace vitrail {
 // Opens the teacher for images of the student's size.
 std::unique_ptr<OpenedModel> open_teacher(const DistillConfig& config, const VitConfig& student);
 
-// Returns the facts of a checkpoint about a teacher: its card_facts() and the identity of its weights,
-// without their place; empty where nothing is distilled.
+constexpr const char* kTeacherWeights = "weights";
+// Returns the facts of a checkpoint about a teacher: its card_facts() and, as kTeacherWeights, the identity
+// of its weights, without their place; empty where nothing is distilled.
 Json teacher_facts(const DistillConfig& config, const VitConfig& student);
 
 class Teacher {

@@ -64,7 +64,8 @@ class Trainer::Run {
     } catch (const Error& error) {
       if (error.kind() == ErrorKind::kStopped) return stopped();
       // An error of the data leaves the weights valid, so they are saved.
-      if (error.kind() == ErrorKind::kData && (team_.alone() || bad_.too_many())) saves_->save(progress_);
+      if (error.kind() == ErrorKind::kData && (team_.alone() || bad_.too_many()) && loop_->has_learned())
+        saves_->save(progress_);
       throw;
     }
     return loop_->done() ? finished() : stopped();
@@ -152,8 +153,9 @@ class Trainer::Run {
   // Ranks that differ would wait for each other without end, or learn from other batches than they share out.
   void compare_ranks() {
     if (team_.alone()) return;
-    const std::string text = start_.timed(
-        "compare", [&] { return require_same_ranks(*rank_.ranks, setup_, plan_, rank_.device); });
+    const std::string text = start_.timed("compare", [&] {
+      return require_same_ranks(*rank_.ranks, setup_, keeper_.teacher(), plan_, rank_.device);
+    });
     if (!text.empty()) journal_.note(text);
   }
 

@@ -5,7 +5,6 @@
 #include <vitrail/vitrail.h>
 
 #include <pthread.h>
-#include <sys/resource.h>
 #include <unistd.h>
 
 #include <cerrno>
@@ -18,6 +17,7 @@
 
 #include "error_of.h"
 #include "io/find_model.h"
+#include "little_memory.h"
 #include "source_root.h"
 #include "temp_folder.h"
 
@@ -160,23 +160,6 @@ TEST(ApiErrors, LackOfMemoryOfACallbackIsTheCallers) {
   EXPECT_THROW(model.attention_files(paths, starved), std::bad_alloc);
 }
 
-bool has_room_of_its_own() {
-#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
-  return false;  // sanitizers reserve the address space that is limited here
-#else
-  return true;
-#endif
-}
-
-// Leaves this process, which must be one of its own, 32 MiB.
-void leave_little_memory() {
-  size_t pages = 0;
-  std::ifstream("/proc/self/statm") >> pages;
-  const rlim_t most = pages * 4096 + (32 << 20);
-  const rlimit limit{most, most};
-  ::setrlimit(RLIMIT_AS, &limit);
-}
-
 // Threads that prepare images want stacks of 64 MiB where 32 are left, in a process of its own.
 TEST(ApiErrors, ThreadsOfACallNameTheOption) {
   if (!has_room_of_its_own()) GTEST_SKIP();
@@ -188,7 +171,7 @@ TEST(ApiErrors, ThreadsOfACallNameTheOption) {
     ::pthread_attr_init(&wide);
     ::pthread_attr_setstacksize(&wide, size_t{64} << 20);
     ::pthread_setattr_default_np(&wide);
-    leave_little_memory();
+    leave_memory(size_t{32} << 20);
     const std::vector<ImageView> two(2, ImageView::pixels(pixels, 8, 8));
     const Error found = error_of([&] { (void)model.classify(two); });
     std::cerr << found.what();
@@ -204,7 +187,7 @@ TEST(ApiErrors, AnImageThatFindsNoMemory) {
   const std::vector<uint8_t> pixels(size_t{7000} * 7000 * 3, 7);
   const auto starve = [&] {
     const Model model = Model::load(VT_SOURCE_DIR "/tests/golden/models/timm_hub", {.threads = 1});
-    leave_little_memory();
+    leave_memory(size_t{32} << 20);
     const Error found = error_of([&] { (void)model.preprocess(ImageView::pixels(pixels, 7000, 7000)); });
     std::cerr << found.what();
     ::_exit(static_cast<int>(found.kind()));

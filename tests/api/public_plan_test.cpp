@@ -3,6 +3,7 @@
 
 #include "api/engine_fit.h"
 #include "base/error.h"
+#include "little_memory.h"
 #include "models/vit_params.h"
 #include "models/zoo.h"
 #include "source_root.h"
@@ -37,6 +38,20 @@ TEST(PublicPlan, PredictsTheBytesOfAModel) {
       EXPECT_GE(plan.largest_batch, batch);
       EXPECT_FALSE(plan.seconds) << "nobody measured this machine";
     }
+}
+
+// Of two processes the one that may take less memory is told the smaller batch.
+TEST(PublicPlan, TheLargestBatchFitsWhatIsLeftToTheProcess) {
+  if (!has_room_of_its_own()) GTEST_SKIP();
+  const auto plan_with_little = [] {
+    leave_memory(size_t{256} << 20);
+    const char* model = "vit_tiny_patch16_224";
+    const Plan plan = plan_inference(model, {.threads = 1});
+    const Plan most = plan_inference(model, {.threads = 1, .batch = plan.largest_batch});
+    std::fprintf(stderr, "%s", most.peak_bytes <= size_t{256} << 20 ? "fits" : "too much");
+    std::_Exit(0);
+  };
+  EXPECT_EXIT(plan_with_little(), testing::ExitedWithCode(0), "^fits");
 }
 
 // A Model holds several programs, of which the largest decides.

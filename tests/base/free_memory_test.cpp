@@ -115,6 +115,17 @@ TEST(FreeMemory, ThisProcessSeesItsOwnLimit) {
 }
 #endif
 
+TEST(FreeMemory, ARanksShareIsCalledAShare) {
+  const FreeMemory free{3000, "left under a limit"}, share = free.shared_by(999);
+  EXPECT_EQ(share.bytes, 3u);
+  EXPECT_EQ(share.where, "the share of one of 999 ranks in what is left under a limit");
+  EXPECT_NE(share.advice().find("fewer ranks"), std::string::npos);
+  EXPECT_EQ(free.shared_by(4000).bytes, 1u) << "0 would be unknown";
+  EXPECT_EQ(free.shared_by(1).where, free.where);
+  EXPECT_EQ(free.advice(), "");
+  EXPECT_EQ(FreeMemory().shared_by(4).where, FreeMemory().where) << "of what is not known there is no share";
+}
+
 TEST(FreeMemory, RefusalsSayWhatBinds) {
   EXPECT_NO_THROW(require_free_memory(1, "a byte"));
   try {

@@ -66,6 +66,12 @@ TEST(Text, SplitKeepsEmptyPieces) {
   EXPECT_EQ(split("", '-'), Pieces{""});
 }
 
+TEST(Text, NumbersAreDigitsAlone) {
+  EXPECT_TRUE(is_number("0123"));
+  EXPECT_FALSE(is_number(""));
+  EXPECT_FALSE(is_number("-1"));
+}
+
 TEST(Shown, ControlCharactersNeverReachTheTerminal) {
   EXPECT_EQ(shown("été blocks.0"), "été blocks.0");
   EXPECT_EQ(shown("a\033[2J").find('\033'), std::string::npos);

@@ -28,6 +28,11 @@ TEST(Values, TruthHasFewNames) {
   for (const char* bad : {"yes!", "2", "truex"}) EXPECT_EQ(parse_bool(bad), std::nullopt) << bad;
 }
 
+TEST(Values, SectionsAreWhatStandsBeforeDots) {
+  EXPECT_EQ(section_names({"a.b.c", "a.d", "e", "f."}), (std::set<std::string>{"a", "a.b", "f"}));
+  EXPECT_TRUE(section_names({}).empty());
+}
+
 TEST(Values, ASuggestionOrWhatIsSaidOtherwise) {
   EXPECT_EQ(did_you_mean("top_q", {"top_k", "batch"}, "--", "see --help"), "did you mean --top_k?");
   EXPECT_EQ(did_you_mean("something", {"top_k", "batch"}, "--", "see --help"), "see --help");

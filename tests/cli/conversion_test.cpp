@@ -1,10 +1,12 @@
 // Every published form kept in tests/golden/models goes into every dialect through `convert` and computes the
 // same afterwards.
 #include <gtest/gtest.h>
+#include <sys/wait.h>
 
 #include <map>
 #include <tuple>
 
+#include "base/process_mark.h"
 #include "in_process.h"
 #include "io/model_files.h"
 #include "run_words.h"
@@ -107,6 +109,23 @@ TEST(Convert, RefusesToOverwriteOrToEatItself) {
   EXPECT_THROW(run_in_process("convert", {source, source, "--force"}), Error);
   run_in_process("convert", {source, taken, "--to", "timm", "--force"});
   EXPECT_EQ(open_model(taken)->card().dialect, Dialect::kTimm);
+}
+
+// A `convert` that was killed leaves files under names of its own, in a new folder nothing else.
+TEST(Convert, WhatAKilledOneLeftIsInNobodysWay) {
+  const std::string source = std::string(VT_SOURCE_DIR) + "/tests/golden/models/hf_single";
+  const TempFolder folder;
+  const pid_t child = ::fork();
+  if (child == 0) ::_exit(0);
+  ASSERT_EQ(::waitpid(child, nullptr, 0), child);
+  const std::string by = ".tmp-1-" + ProcessMark{ProcessMark::current().host, child, 1}.text();
+  const std::vector<std::string> left = {folder.file(".m.npz" + by), folder.file(".m.npz.json" + by),
+                                         folder.file(".m.safetensors" + by),
+                                         folder.file("m/.model.safetensors" + by)};
+  for (const char* name : {"m.npz", "m.safetensors", "m"})
+    run_in_process("convert", {source, (folder.path() / name).string()});
+  for (const std::string& path : left) EXPECT_FALSE(fs::exists(path)) << path;
+  EXPECT_EQ(open_model((folder.path() / "m").string())->card().dialect, Dialect::kHf);
 }
 
 TEST(Convert, TheEndingOfOutGivesTheDialect) {

@@ -226,6 +226,26 @@ TEST_F(EvalData, ARunsOwnTrainingPartIsTakenWhereItIsAskedFor) {
   EXPECT_NE(answer.err.find("warning: the model has learned from"), std::string::npos) << answer.err;
 }
 
+// Images that came after the run are in its data: what it learned from is no longer there to compare with.
+TEST_F(EvalData, ARunsDataThatHasChangedSinceIsSaid) {
+  fs::copy(folder_->path() / "noise", folder_->path() / "grown", fs::copy_options::recursive);
+  const std::string own = (folder_->path() / "grown-run").string();
+  run_in_process("train", tiny_run() + settings({"data.train=" + data("grown")}) + Arguments{"--out", own});
+  EXPECT_EQ(eval({"-m", own}).err.find("has changed"), std::string::npos);
+  for (int i = 0; i < 12; ++i)
+    folder_->file(strf("grown/class%d/new%02d.png", i % kClasses, i),
+                  noise_png(5000 + static_cast<uint64_t>(i)));
+  const Arguments parts[] = {{}, {"--part", "train"}};
+  for (const Arguments& part : parts) {
+    const Answer answer = eval(Arguments{"-m", own} + part);
+    const std::string warning = "warning: " + data("grown") + " has changed since the run learned from it";
+    const size_t at = answer.err.find(warning);
+    ASSERT_NE(at, std::string::npos) << answer.err;
+    EXPECT_EQ(answer.err.find(warning, at + 1), std::string::npos) << "once: " << answer.err;
+    EXPECT_NE(answer.err.find("seen_in_training is not certain"), std::string::npos) << answer.err;
+  }
+}
+
 TEST_F(EvalData, WhatIsNotKnownIsSaid) {
   fs::copy(run() + "/best", folder_->path() / "mute", fs::copy_options::recursive);
   fs::remove(folder_->path() / "mute/manifest.json");

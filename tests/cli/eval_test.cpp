@@ -211,6 +211,21 @@ TEST_F(Eval, BrokenImagesFailByNameOrAreSkipped) {
   EXPECT_NE(answer.err.find("skipped sun/c.png"), std::string::npos) << answer.err;
 }
 
+TEST_F(Eval, OverNoImageThatCanBeReadIsAnError) {
+  for (const char* name : {"data/dark/a.png", "data/sun/a.png"})
+    folder_.file(name, png(name[5] == 'd' ? 10 : 240));
+  const std::string data = "folder:" + (folder_.path() / "data").string();
+  train(settings({"data.train=" + data, "data.val=" + data, "train.batch=2"}));
+  for (const char* name : {"data/dark/a.png", "data/sun/a.png"}) folder_.file(name, "no image");
+  for (const Arguments& ranks : {Arguments(), Arguments{"--ranks", "2"}}) {
+    const Error error =
+        error_of("eval", Arguments{"-m", best(), "--data", data} +
+                             settings({"loader.on_error=skip", "loader.max_bad_fraction=1"}) + ranks);
+    EXPECT_EQ(error.kind(), ErrorKind::kData) << error.what();
+    EXPECT_NE(error.message().find("none of 2 images could be read"), std::string::npos) << error.what();
+  }
+}
+
 TEST_F(Eval, TheReportIsOnePage) {
   train();
   const std::string page = (folder_.path() / "out.html").string();

@@ -6,25 +6,18 @@
 #include "api/engine.h"
 #include "cli/cmd_plan.h"
 #include "cli/model_choice.h"
+#include "h200_words.h"
 #include "measure/profile_table.h"
 #include "measure/trace.h"
 #include "models/zoo.h"
 #include "runtime/rank_context.h"
-#include "source_root.h"
 #include "tiny_training.h"
 
 namespace vitrail::cli {
 namespace {
 
-const std::string kH200 = std::string(VT_SOURCE_DIR) + "/configs/devices/h200.json";
-
 double h200_tflops(const char* type) {
   return std::get<GpuSpec>(read_device_file(kH200).spec).tflops.at(type);
-}
-
-std::vector<std::string> base_on_h200(const std::vector<std::string>& more) {
-  return std::vector<std::string>{"--weights", "rule", "-m", "vit_base_patch16_224", "--target", kH200} +
-         more;
 }
 
 TEST(GpuPlan, InferenceGoesByWhatNodesTook) {

@@ -4,18 +4,11 @@
 
 #include <filesystem>
 
-#include "source_root.h"
+#include "h200_words.h"
 #include "tiny_training.h"
 
 namespace vitrail::cli {
 namespace {
-
-const std::string kH200 = std::string(VT_SOURCE_DIR) + "/configs/devices/h200.json";
-
-std::vector<std::string> base_on_h200(const std::vector<std::string>& more) {
-  return std::vector<std::string>{"--weights", "rule", "-m", "vit_base_patch16_224", "--target", kH200} +
-         more;
-}
 
 // Figure 3 of document 004: three models at one batch, one table and one figure.
 TEST(PlanTables, SeveralModelsMakeOneTable) {

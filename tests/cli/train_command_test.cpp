@@ -89,6 +89,7 @@ TEST(TrainCommand, BadValuesNameKeyAndRule) {
                                          {"data.fraction=0", "data.fraction", "more than 0"},
                                          {"loader.prefetch=0", "loader.prefetch", "1..64"},
                                          {"params.freeze=nothing*", "params.freeze", "fits none"},
+                                         {"params.no_decay=nothing*", "params.no_decay", "fits none"},
                                          {"params.layer_decay=0", "params.layer_decay", "0"},
                                          {"lora.rank=-1", "lora.rank", "0"},
                                          {"checkpoint.keep_last=1", "checkpoint.keep_last", "2"},

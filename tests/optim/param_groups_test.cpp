@@ -134,5 +134,22 @@ TEST(Decay, CanBeGivenToVectorsAndTakenFromPatterns) {
   EXPECT_EQ(decay["cls_token"], 0.3);
 }
 
+// The default names tokens that not every model has; what is given must fit, as with params.freeze.
+TEST(Decay, RefusesPatternsThatFitNothing) {
+  for (const std::vector<std::string>& no_decay :
+       {std::vector<std::string>{"haed.*"}, {"cls_token", "!haed.*"}, {""}, {"!"}})
+    try {
+      group_params(kParams, {.no_decay = no_decay}, 0.3);
+      ADD_FAILURE() << no_decay.back();
+    } catch (const Error& error) {
+      EXPECT_EQ(error.kind(), ErrorKind::kConfig);
+      EXPECT_NE(error.message().find("params.no_decay has"), std::string::npos) << error.what();
+    }
+  EXPECT_EQ(group_params(kParams, {.no_decay = {"dist_token", "head.*"}}, 0.3).size(), kParams.size());
+  EXPECT_EQ(group_params(kParams, {.linear_probe = true, .no_decay = {"blocks.*"}}, 0.3).size(), 2u)
+      << "a pattern of what is frozen fits, too";
+  EXPECT_EQ(group_params(kParams, {.no_decay = {}}, 0.3).front().weight_decay, 0.3);
+}
+
 }  // namespace
 }  // namespace vitrail

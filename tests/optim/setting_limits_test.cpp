@@ -164,7 +164,7 @@ TEST(SettingLimits, OfTheParameterGroups) {
       {{.layer_decay = 1.001}, "params.layer_decay is 1.001"},
       {{.freeze = {"head.*", "x"}, .linear_probe = true},
        "params.linear_probe is true and params.freeze has 2 patterns; expected one of the two"},
-      {{.freeze = {"!"}}, "params.freeze has the empty pattern \"!\"; expected a name"},
+      {{.freeze = {"!"}}, "params.freeze has the empty pattern \"!\"; expected a name, or !* for none"},
       {{.freeze = {"***"}}, "params.freeze leaves every parameter as it is: nothing is left to train"}};
   for (const auto& row : rows) {
     const std::string says = refused_with([&] { validate(row.config); });

@@ -65,6 +65,34 @@ TEST(BadSamplesOfRanks, AreCountedTogether) {
   }
 }
 
+// Nothing but broken images: a run ends before it could pass for one that has learned, whatever it may skip.
+TEST(BadSamplesOfRanks, ARunThatCanReadNoImageFails) {
+  const WorkFolder work;
+  std::set<int> all;
+  for (int i = 0; i < 48; ++i) all.insert(i);
+  TrainConfig config = skipping_config(image_folder(work, all), 1);
+  config.train.save_every = 1;
+  for (const int ranks : {1, 2, 3})
+    for (const auto& [steps, made] : {std::pair{2, 2}, std::pair{1000, 4}}) {  // four are a pass
+      SCOPED_TRACE(strf("%d ranks, %d steps", ranks, steps));
+      const std::string folder = work / strf("%d-%d", ranks, steps);
+      config.train.steps = steps;
+      Ran ran;
+      const Error error = train_error(ran, config, folder, {.ranks = ranks});
+      EXPECT_EQ(error.kind(), ErrorKind::kData) << error.what();
+      EXPECT_NE(error.message().find(strf("none of the images of %d updates could be read", made)),
+                std::string::npos)
+          << error.what();
+      EXPECT_EQ(CheckpointStore(folder).steps(), std::vector<int64_t>{0})
+          << "nothing learned is nothing saved";
+    }
+  all.erase(17);
+  const WorkFolder other;
+  config = skipping_config(image_folder(other, all), 1);
+  config.train.steps = 4;
+  EXPECT_TRUE(train(config, work / "one", {.ranks = 2}).outcome.finished);
+}
+
 TEST(BadSamplesOfRanks, OfAnEvaluationAreToldToo) {
   const WorkFolder work, good;
   TrainConfig config = skipping_config(image_folder(good), 0.1);
@@ -78,6 +106,37 @@ TEST(BadSamplesOfRanks, OfAnEvaluationAreToldToo) {
   config.loader.max_bad_fraction = 2.0 / 48;
   Ran refused;
   EXPECT_EQ(train_error(refused, config, work / "refused", {.ranks = 3}).kind(), ErrorKind::kData);
+}
+
+// A run that is resumed for an update of broken images alone has learned before, and ends.
+TEST(BadSamplesOfRanks, AResumedRunMayEndWithABrokenImage) {
+  const WorkFolder work;
+  TrainConfig config = skipping_config(image_folder(work, {17, 30}), 1);
+  config.train.batch = 1;
+  config.train.steps = 48;  // a pass, with two updates of a broken image
+  const Ran whole = train(config, work / "whole");
+  int64_t before = std::ssize(whole.steps) - 1;
+  while (before > 0 && whole.steps[static_cast<size_t>(before)].loss > 0) --before;
+  ASSERT_GT(before, 1) << "the later of the two broken images comes after one that is not";
+  train(config, work / "parts", {.stop_after = before});
+  config.train.steps = before + 1;
+  EXPECT_TRUE(train(config, work / "parts", {.resume = ResumeMode::kStrict}).outcome.finished);
+}
+
+TEST(BadSamplesOfRanks, AnEvaluationThatCanReadNoImageIsNoResult) {
+  const WorkFolder work, good;
+  std::set<int> all;
+  for (int i = 0; i < 48; ++i) all.insert(i);
+  TrainConfig config = skipping_config(image_folder(good), 1);
+  config.data.val = image_folder(work, all);
+  config.train.steps = 2;
+  for (const int ranks : {1, 2}) {
+    const std::string folder = work / std::to_string(ranks);
+    const Ran ran = train(config, folder, {.ranks = ranks});
+    EXPECT_EQ(ran.evals.back().count, 0);
+    EXPECT_TRUE(ran.told("no_result", "no image could be read"));
+    EXPECT_FALSE(std::filesystem::exists(folder + "/best"));
+  }
 }
 
 TEST(UnevenShares, AreSaid) {

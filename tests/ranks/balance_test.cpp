@@ -88,6 +88,13 @@ TEST(Balance, TheNearestSharesWouldDo) {
         }
 }
 
+TEST(Balance, APlaceIsAsSlowAsItsSlowestRank) {
+  Mesh mesh;
+  mesh.sizes[static_cast<size_t>(Axis::kData)] = 2;
+  mesh.sizes[static_cast<size_t>(Axis::kTensor)] = 3;
+  EXPECT_EQ(largest_by_place(mesh, {1, 5, 2, 4, 3, 0}), (std::vector<double>{5, 4}));
+}
+
 TEST(Balance, SharesFollowSpeedInWholeGroups) {
   EXPECT_EQ(shares_by_speed(88, 2, {{0, 0.25}, {0, 0.25}, {0, 0.5}, {0, 1}}), (Shares{32, 32, 16, 8}));
   EXPECT_EQ(shares_by_speed(64, 8, {{0, 1}, {0, 1}, {0, 100}}), (Shares{32, 24, 8}));  // a group at least

@@ -109,16 +109,36 @@ TEST(RankFacts, ARunOfRanksThatDifferDoesNotBegin) {
     const char* key;
     Given given;
   };
-  const Row rows[] = {{"data.train", {.config = [](auto& c) { c.data.train = "synthetic:3x8x8x4x44"; }}},
-                      {"data.val, its names and labels,",
-                       {.config = [](auto& c) { c.data.val = "synthetic:3x8x8x4x12"; },
-                        .both = [](auto& c) { c.data.val = "synthetic:3x8x8x4x8"; }}},
-                      {"the program before it is cut", {.config = [](auto& c) { c.train.dropout = 0.1; }}},
-                      {"the order of collectives", {.config = [](auto& c) { c.mesh.bucket_mb = 0.001; }}},
-                      {"the pins of the mesh",
-                       {.config = [](auto& c) { c.augment.mixup = 0.5, c.augment.mix_group = 4; },
-                        .both = [](auto& c) { c.augment.mixup = 0.5, c.augment.mix_group = 2; }}},
-                      {"the kernel table of cpu", {.device = [](auto& info) { info.kernels = a_table(); }}}};
+  const WorkFolder models;
+  for (const char* name : {"one", "other"}) {
+    TrainConfig config = tiny_config(1);
+    config.train.seed = name[1] == 'n' ? 1 : 2;
+    train(config, models / name);
+  }
+  const auto begins = [&](TrainConfig& c) { c.model.init = models / "one/best"; };
+  const auto learns = [&](TrainConfig& c) { c.distill = {DistillKind::kSoft, models / "one/best", 0.5, 2}; };
+  const Row rows[] = {
+      {"distill.teacher, its weights,",
+       {.config = [&](auto& c) { c.distill.teacher = models / "other/best"; }, .both = learns}},
+      {"model.init, its weights,",
+       {.config = [&](auto& c) { c.model.init = models / "other/best"; }, .both = begins}},
+      {"model.init, its config and preprocessing,",
+       {.config =
+            [&](auto& c) {
+              c.model.preprocess.mean = {0.25};
+              c.model.preprocess_given.insert("mean");
+            },
+        .both = begins}},
+      {"data.train", {.config = [](auto& c) { c.data.train = "synthetic:3x8x8x4x44"; }}},
+      {"data.val, its names and labels,",
+       {.config = [](auto& c) { c.data.val = "synthetic:3x8x8x4x12"; },
+        .both = [](auto& c) { c.data.val = "synthetic:3x8x8x4x8"; }}},
+      {"the program before it is cut", {.config = [](auto& c) { c.train.dropout = 0.1; }}},
+      {"the order of collectives", {.config = [](auto& c) { c.mesh.bucket_mb = 0.001; }}},
+      {"the pins of the mesh",
+       {.config = [](auto& c) { c.augment.mixup = 0.5, c.augment.mix_group = 4; },
+        .both = [](auto& c) { c.augment.mixup = 0.5, c.augment.mix_group = 2; }}},
+      {"the kernel table of cpu", {.device = [](auto& info) { info.kernels = a_table(); }}}};
   for (const Row& row : rows) {
     SCOPED_TRACE(row.key);
     std::vector<std::string> notes;

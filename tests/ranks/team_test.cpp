@@ -88,7 +88,7 @@ TEST(Agreement, WhatARankLacksIsNothing) {
       if (team.rank() == 1) facts = {{"b", true}};
       require_same_facts(rank.ranks->world(), facts);
     } catch (const Error& error) {
-      EXPECT_EQ(error.hint(), "all ranks run one program with one config on the same data");
+      EXPECT_EQ(error.hint(), "all ranks run one program with one config on the same data and models");
       const std::lock_guard lock(mutex);
       texts[team.rank()] = error.message();
     }

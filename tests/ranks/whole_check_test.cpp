@@ -102,11 +102,11 @@ TEST(WholeCheck, AFaultOfOneRanksKernelIsFoundAtItsNode) {
   const struct {
     const Mixed& mesh;
     const char *node, *says;
-  } faults[] = {{kMixedMeshes[0], "blocks.1.norm2", "rank 1"},
-                {kMixedMeshes[1], "blocks.0.attn.qkv", "rank 1"},
-                {kMixedMeshes[1], "blocks.1.mlp.fc2", "ranks 0, 1"},  // a sum of both
-                {kMixedMeshes[3], "blocks.1.attn.softmax", "rank 1"},
-                {kMixedMeshes[4], "blocks.0.mlp.gelu", "rank 1"}};
+  } faults[] = {
+      {kMixedMeshes[0], "blocks.1.norm2", "rank 1"},        {kMixedMeshes[1], "blocks.0.attn.qkv", "rank 1"},
+      {kMixedMeshes[1], "blocks.1.norm2", "rank 1"},        // whole on either rank
+      {kMixedMeshes[1], "blocks.1.mlp.fc2", "ranks 0, 1"},  // a sum of both
+      {kMixedMeshes[3], "blocks.1.attn.softmax", "rank 1"}, {kMixedMeshes[4], "blocks.0.mlp.gelu", "rank 1"}};
   for (const auto& fault : faults) {
     SCOPED_TRACE(fault.node);
     const std::string text = check_error(mesh_config(fault.mesh), fault.mesh.ranks, {},

@@ -115,6 +115,19 @@ TEST(Executor, TimesEveryNode) {
   EXPECT_EQ(run.executor.times()[0].runs, 0);
 }
 
+// Were it the last run's time alone, some node would have taken less in one run than in the one before.
+TEST(Executor, TimesOfRunsAddUp) {
+  VitRun run(config(16, 40), 2, true, "cpu", 1);
+  std::vector<double> before(run.executor.times().size());
+  for (int repetition = 0; repetition < 8; ++repetition) {
+    run.logits();
+    for (size_t node = 0; node < before.size(); ++node) {
+      EXPECT_GE(run.executor.times()[node].seconds, before[node]) << node << " in run " << repetition;
+      before[node] = run.executor.times()[node].seconds;
+    }
+  }
+}
+
 TEST(Executor, CheckedRunFindsTheNodeThatDiffers) {
   const VitConfig c = config(32, 24);
   VitRun fast(c, 1, true, "cpu", 2), plain(c, 1, true, "ref", 2);
@@ -143,6 +156,8 @@ TEST(RankContext, RanksOfAHostShareItsMemory) {
   rank.sharing = 4;
   EXPECT_LT(static_cast<double>(rank.available().bytes), 0.5 * alone);
   EXPECT_GT(static_cast<double>(rank.available().bytes), 0.1 * alone);
+  EXPECT_TRUE(rank.available().where.starts_with("the share of one of 4 ranks in what is "))
+      << rank.available().where;
 }
 
 }  // namespace

@@ -135,6 +135,8 @@ TEST(ConfigIo, RefusesWithKeyExpectedFoundAndAdvice) {
       {R"({"optim": {"lrr": 1}})", "no key 'optim.lrr'", "did you mean optim.lr?"},
       {R"({"zzz": {"qqq": 1}})", "no key 'zzz.qqq'", "train --help"},
       {R"({"optim": 3})", "no key 'optim'", ""},
+      {R"({"trian": {}})", "no key 'trian'", "did you mean train?"},
+      {R"({"zzz": {}})", "no key 'zzz'", "train --help"},
       {R"({"optim": {"lr": {"a": 1}}})", "optim.lr takes one value, not object", "its default"},
       {R"({"optim": {"lr": "fast"}})", "optim.lr expects a number, not 'fast'", "its default"},
       {R"({"optim": {"lr": [1, 2]}})", "optim.lr takes one value, not array", "its default"},
@@ -161,6 +163,11 @@ TEST(ConfigIo, RefusesWithKeyExpectedFoundAndAdvice) {
       EXPECT_NE(error.hint().find(row.tries), std::string::npos) << error.hint();
     }
   }
+}
+
+TEST(ConfigIo, SectionsMayBeEmpty) {
+  const Json json = {{"train", Json::object()}, {"model", Json::object()}, {"preprocess", Json::object()}};
+  EXPECT_EQ(to_json(train_config_from_json(json, "run.json")), to_json(TrainConfig()));
 }
 
 TEST(ConfigIo, FilesMayHoldCommentsAndMustBeThere) {

@@ -107,6 +107,20 @@ TEST(Memory, AdviceReallyFits) {
   EXPECT_FALSE(refusal(plan, 1, &available));
 }
 
+TEST(Memory, ARefusalTellsARanksShareFromTheMachine) {
+  const StepPlan plan = plan_step(set_up(tiny_config(1)).step, cpu_backend(), planned_cpu_device(1, "avx2"));
+  try {
+    require_step_fits(
+        plan, [](int64_t) { return NamedBytes{}; }, FreeMemory{plan.peak_bytes()}.shared_by(999));
+    FAIL();
+  } catch (const Error& error) {
+    EXPECT_NE(error.message().find("is the share of one of 999 ranks in what is free on this machine"),
+              std::string::npos)
+        << error.message();
+    EXPECT_NE(error.hint().find("fewer ranks on this host"), std::string::npos) << error.hint();
+  }
+}
+
 // A rank has half of the images, in groups of four that are mixed together.
 TEST(Memory, RanksAreAdvisedForTheShareOfOne) {
   TrainConfig config = tiny_config(1);

@@ -5,7 +5,9 @@
 #include <optional>
 
 #include "base/error.h"
+#include "base/half_written.h"
 #include "base/process_mark.h"
+#include "base/text.h"
 #include "io/checkpoint/durable.h"
 
 namespace vitrail {
@@ -42,22 +44,13 @@ bool is_abandoned(const std::string& name, bool sole) {
 
 }  // namespace
 
-bool is_number(std::string_view text) {
-  return !text.empty() && text.find_first_not_of("0123456789") == text.npos;
-}
-
 bool is_unfinished(const std::string& name) {
   return mark_in(name) || could_not_be_deleted(name);
 }
 
 std::string half_written_file(const std::string& name) {
-  const size_t mark = name.rfind(kUnfinishedPrefix);
-  if (!name.starts_with('.') || mark == name.npos || mark < 2) return {};
-  const std::string numbers = name.substr(mark + std::string_view(kUnfinishedPrefix).size());
-  const size_t dash = numbers.find('-');
-  if (dash == numbers.npos || !is_number(numbers.substr(0, dash)) || !is_number(numbers.substr(dash + 1)))
-    return {};
-  return name.substr(1, mark - 1);
+  const std::optional<HalfWritten> found = half_written(name);
+  return found ? found->file : "";
 }
 
 std::string unfinished_name(const std::string& what) {

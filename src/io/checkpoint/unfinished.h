@@ -20,9 +20,6 @@ bool is_unfinished(const std::string& name);
 // Returns which file an AtomicFile (base/file.h) was writing under this name; empty for any other name.
 std::string half_written_file(const std::string& name);
 
-// Returns whether the text consists of digits alone, as numbers in such names do.
-bool is_number(std::string_view text);
-
 // Returns a name that is unique among processes and calls.
 std::string unfinished_name(const std::string& what);
 
