@@ -81,7 +81,7 @@ TEST_F(SealedFolder, ABitOfTheWeightsIsFoundHoweverTheyAreNamed) {
 // What opening does not look at is compared when it is read.
 TEST_F(SealedFolder, ABitOfTheLastOfSeveralBlocksOfWeightsIsFound) {
   ModelCard card = tiny();
-  card.config.classes = 12000, card.labels.clear();
+  card.config.classes = 24000, card.labels.clear();
   write_model(at("m"), card, {.dialect = Dialect::kHf}, by_rule);
   const std::string path = at("m/model.safetensors");
   std::string bytes = read_file(path, size_t{8} << 20);
