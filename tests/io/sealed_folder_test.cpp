@@ -82,7 +82,7 @@ TEST_F(SealedFolder, ABitOfTheWeightsIsFoundHoweverTheyAreNamed) {
 TEST_F(SealedFolder, ABitOfTheLastOfSeveralBlocksOfWeightsIsFound) {
   ModelCard card = tiny();
   card.config.classes = 24000, card.labels.clear();
-  write_model(at("m"), card, {.dialect = Dialect::kHf}, by_rule);
+  write_model(at("m"), card, {.dialect = Dialect::kHf, .manifest = true}, by_rule);
   const std::string path = at("m/model.safetensors");
   std::string bytes = read_file(path, size_t{8} << 20);
   ASSERT_GT(bytes.size(), 2 * kChecksumBlock);
