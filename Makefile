@@ -99,7 +99,7 @@ tsan: deps  ## the tests under ThreadSanitizer
 	TSAN_OPTIONS=allocator_may_return_null=1 $(CTEST) --test-dir build/tsan
 
 ZOO_PYTHON ?= build/zoo/venv/bin/python
-zoo: build  ## 1,134 odd models saved by timm, transformers and torchvision: the same answers? (ZOO_PYTHON: one that has them)
+zoo: build  ## 1,308 odd models saved by timm, transformers and torchvision: the same answers? (ZOO_PYTHON: one that has them)
 	@test -x $(ZOO_PYTHON) || (python3 -m venv build/zoo/venv && \
 	  build/zoo/venv/bin/pip install -q -r tools/zoo/requirements.txt)
 	$(ZOO_PYTHON) tools/zoo/make_zoo.py build/zoo/models
