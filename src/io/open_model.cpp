@@ -55,8 +55,10 @@ class DialectModel : public OpenedModel {
     const CardFiles files = find_card_files(path);
     if (files.config) refuse_other_families(*files.config);
     // A config that is not understood says why better than the tensors do.
-    if (const auto stated = read_card_config(files)) swaps_channels_ = stated->swaps_channels;
+    const std::optional<StatedConfig> stated = read_card_config(files);
+    if (stated) swaps_channels_ = stated->swaps_channels;
     binding_ = bind_tensors(*source_);
+    if (stated && stated->drops_pre_logits) leave_out_pre_logits();
     card_ = make_card(files, *source_, binding_, options, &run_image_);
     card_.path = path;
     if (swaps_channels_) card_.notes.push_back("patches in the order of RGB: the file's are of BGR");
@@ -64,6 +66,11 @@ class DialectModel : public OpenedModel {
     if (options.pos_resize) card_.config.pos_resize = *options.pos_resize;
     stored_ = card_.config;
     if (!files.adapters.empty()) open_adapters(files.adapters);
+  }
+
+  void leave_out_pre_logits() {
+    if (binding_.pieces.erase("pre_logits.fc.weight") + binding_.pieces.erase("pre_logits.fc.bias") > 0)
+      binding_.notes.push_back("pre_logits left out: timm's ViTs have none any more");
   }
 
   void open_adapters(const std::string& path) {

@@ -232,7 +232,7 @@ TEST(LibraryView, WhatALibraryComputesOtherwise) {
       Lines{"resize_longer (the other side before the crop; 0: in proportion): 550 here, timm will use 500"});
   card.config.pre_logits = true;
   EXPECT_EQ(library_refuses(card, {.dialect = Dialect::kTimm}),
-            "timm has no pre_logits layer any more and would refuse the file");
+            "timm has no pre_logits layer any more: it refuses the file, or leaves the layer out");
   EXPECT_EQ(library_refuses(card, {.dialect = Dialect::kGoogle}), "");
 }
 

@@ -1,5 +1,6 @@
 // Rarer arguments of timm's, and what they do to one another: what its config states, and what opening such a
 // model makes of it.
+#include "base/values.h"
 #include "io/cards/card_text.h"
 #include "io/cards/stated_config.h"
 #include "io/config_json.h"
@@ -144,6 +145,51 @@ TEST_F(TimmFolders, ADistilledViTMayHoldWhatItDoesNotUse) {
   std::filesystem::rename(at("more"), file);
   edit([](Json& c) { c["model_args"].update({{"reg_tokens", 1}, {"fc_norm", true}}); });
   EXPECT_EQ(to_json(open_model(at("m"))->card().config), to_json(card.config));
+}
+
+// transformers scores a model of timm's as it scores its own.
+TEST_F(LibraryForms, WhatTransformersWrapsIsScoredByItsRule) {
+  const auto scores = [&](const Json& added) {
+    std::filesystem::remove_all(at("m"));
+    std::filesystem::copy(kTimmHub, at("m"));
+    edit([&](Json& config) { config.update(added); });
+    return open_model(at("m"))->card().scores;
+  };
+  const Json wrapped = {{"model_type", "timm_wrapper"}};
+  Json several = wrapped, one_kind = wrapped;
+  several["problem_type"] = "multi_label_classification";
+  one_kind["problem_type"] = "single_label_classification";
+  EXPECT_EQ(scores(Json::object()), ScoreKind::kSoftmax);
+  EXPECT_EQ(scores(wrapped), ScoreKind::kSoftmax);
+  EXPECT_EQ(scores(one_kind), ScoreKind::kSoftmax);
+  EXPECT_EQ(scores(several), ScoreKind::kSigmoid);
+  Json single = {
+      {"model_type", "timm_wrapper"}, {"architecture", "vit_tiny_patch16_224"}, {"num_classes", 1}};
+  EXPECT_EQ(read_timm_config(single).scores, ScoreKind::kSigmoid);
+  single.erase("model_type");
+  EXPECT_FALSE(read_timm_config(single).scores);
+}
+
+// timm's loader passes over the layer; Vitrail's own folders keep it.
+TEST_F(LibraryForms, PreLogitsOfATimmFolderAreLeftOutAsTimmDoes) {
+  ModelCard card = tiny();
+  card.config.pre_logits = true;
+  write_model(at("m"), card, {.dialect = Dialect::kTimm, .overwrite = true, .folder = true}, by_rule);
+  EXPECT_TRUE(open_model(at("m"))->card().config.pre_logits);
+  edit([](Json& config) { config.erase("vitrail"); });
+  const auto model = open_model(at("m"));
+  EXPECT_FALSE(model->card().config.pre_logits);
+  EXPECT_NE(join(model->card().notes, "; ").find("pre_logits left out"), std::string::npos);
+}
+
+TEST_F(LibraryForms, TwoAveragedTokensWithoutLabelsAreRefused) {
+  Json config = {{"model_type", "deit"}, {"architectures", {"DeiTForImageClassificationWithTeacher"}}};
+  const auto read = [&] { read_hf_config(config, nullptr); };
+  EXPECT_EQ(error_of(read), "");
+  config["id2label"] = Json::object();
+  EXPECT_NE(error_of(read).find("averages two tokens"), std::string::npos);
+  config["architectures"] = {"DeiTForImageClassification"};
+  EXPECT_EQ(error_of(read), "");
 }
 
 }  // namespace

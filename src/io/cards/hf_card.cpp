@@ -58,20 +58,6 @@ void read_pooler(const Json& config, StatedConfig* stated) {
   set_pooler_activation(*act, "pooler_act", stated);
 }
 
-// Follows transformers' pipeline: a single label is binary, whatever the problem is called.
-void read_scores(const Json& config, StatedConfig* stated) {
-  const Json* value = json_find(config, "problem_type");
-  const std::string problem = value ? json_string(*value, kFile, "problem_type") : "";
-  const bool one = stated->model.value("classes", int64_t{0}) == 1;
-  if (one || problem == "multi_label_classification")
-    stated->scores = ScoreKind::kSigmoid;
-  else if (value)
-    stated->scores = ScoreKind::kSoftmax;
-  if (value && !one && problem != "multi_label_classification" && problem != "single_label_classification")
-    stated->notes.push_back(strf("problem_type %s is no classification; scored by softmax all the same",
-                                 quoted(problem).c_str()));
-}
-
 void read_architecture(const Json& config, const ModelType& type, StatedConfig* stated) {
   Json& model = stated->model;
   for (const IntKey& row : kIntKeys) {
@@ -101,7 +87,32 @@ std::optional<Json> with_processor(const Json& config, const Json* images) {
   return named;
 }
 
+// With a head each, class and distillation token are averaged; without labels the tensors do not tell them.
+void refuse_averaged_tokens(const Json& config, const StatedConfig& stated) {
+  const Json* kinds = json_find(config, "architectures");
+  VT_REQUIRE(
+      !kinds || kinds->dump().find("WithTeacher") == std::string::npos ||
+          stated.model.value("classes", int64_t{1}) > 0,
+      ErrorKind::kData,
+      "config.json: DeiTForImageClassificationWithTeacher without labels averages two tokens, which is "
+      "not supported");
+}
+
 }  // namespace
+
+// Follows transformers' pipeline: a single label is binary, whatever the problem is called.
+void read_hf_scores(const Json& config, StatedConfig* stated) {
+  const Json* value = json_find(config, "problem_type");
+  const std::string problem = value ? json_string(*value, kFile, "problem_type") : "";
+  const bool one = stated->model.value("classes", int64_t{0}) == 1;
+  if (one || problem == "multi_label_classification")
+    stated->scores = ScoreKind::kSigmoid;
+  else if (value)
+    stated->scores = ScoreKind::kSoftmax;
+  if (value && !one && problem != "multi_label_classification" && problem != "single_label_classification")
+    stated->notes.push_back(strf("problem_type %s is no classification; scored by softmax all the same",
+                                 quoted(problem).c_str()));
+}
 
 StatedConfig read_hf_config(const Json& config, const Json* preprocessor) {
   const std::optional<Json> named = with_processor(config, preprocessor);
@@ -119,7 +130,8 @@ StatedConfig read_hf_config(const Json& config, const Json* preprocessor) {
   else if (const Json* count = json_find(config, "num_labels"))
     stated.model["classes"] = json_int(*count, kFile, "num_labels");
   stated.labels = read_labels(config, kFile);
-  read_scores(config, &stated);
+  refuse_averaged_tokens(config, stated);
+  read_hf_scores(config, &stated);
   stated.preprocess = read_preprocess(preprocessor, type.processor, image, stated.model["channels"], &stated);
   return stated;
 }

@@ -96,7 +96,7 @@ std::vector<std::string> not_kept(const ModelCard& card, const LibraryView& view
 
 std::string library_refuses(const ModelCard& card, const WriteOptions& options) {
   if (options.dialect == Dialect::kTimm && card.config.pre_logits)
-    return "timm has no pre_logits layer any more and would refuse the file";
+    return "timm has no pre_logits layer any more: it refuses the file, or leaves the layer out";
   return {};
 }
 

@@ -25,6 +25,7 @@ struct StatedConfig {
   std::optional<Interpolation> square_interpolation;  // see ModelCard
   bool pads_images = false;                           // see ModelCard
   bool swaps_channels = false;                        // the model takes BGR: its patches are read reversed
+  bool drops_pre_logits = false;                      // its library leaves them out as it loads the tensors
   std::vector<std::string> notes;
 };
 
@@ -35,6 +36,9 @@ Json vitrail_block(const ModelCard& card);
 
 // Reads Hugging Face's config.json and, where there is one, preprocessor_config.json.
 StatedConfig read_hf_config(const Json& config, const Json* preprocessor);
+
+// Reads how transformers' pipeline scores; the number of classes is known by then.
+void read_hf_scores(const Json& config, StatedConfig* stated);
 
 // Reads timm's hub config.json: architecture, pretrained_cfg, model_args.
 StatedConfig read_timm_config(const Json& config);

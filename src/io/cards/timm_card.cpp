@@ -156,6 +156,9 @@ StatedConfig read_timm_config(const Json& config) {
   if (cfg) read_label_names(*cfg, cfg == &config ? "labels" : "label_names", kFile, &stated);
   read_label_names(config, "label_names", kFile, &stated);
   if (stated.labels.empty()) stated.labels = read_labels(config, kFile);
+  if (const Json* type = json_find(config, "model_type"); type && *type == "timm_wrapper")
+    read_hf_scores(config, &stated);
+  stated.drops_pre_logits = !config.contains("vitrail");
   return stated;
 }
 
