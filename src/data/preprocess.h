@@ -58,6 +58,6 @@ uint8_t mean_level(const PreprocessConfig& config, size_t channel);
 Image to_luma(const Image& image);
 
 // Returns what the model sees, before normalisation, in the image's own channels: for overlays.
-Image crop_for_display(const Image& image, const PreprocessConfig& config);
+Image crop_for_display(const Image& whole, const PreprocessConfig& config);
 
 }  // namespace vitrail

@@ -74,6 +74,7 @@ std::vector<PredictionError> prediction_errors(const std::vector<StudyPoint>& po
     all.push_back(&p);
   }
   std::vector<PredictionError> errors;
+  errors.reserve(order.size() + 1);
   for (const std::string& of : order) errors.push_back(error_of(of, by_transport.at(of)));
   if (errors.size() > 1) errors.push_back(error_of("all", all));
   return errors;
