@@ -2,6 +2,7 @@
 // of those beyond.
 #include <gtest/gtest.h>
 
+#include <cmath>
 #include <functional>
 
 #include "optim/optim_config.h"
